@@ -88,20 +88,22 @@ def expanded(filenames: Iterable[str]) -> Iterator[str]:
 
 def check_place(filename: str) -> None:
     """Whether a file can be written there, told before the work. Raises InputError."""
-    path = Path(filename)
+    problem = _problem_of(Path(filename))
+    if problem:
+        raise InputError(f"{filename}: {problem}")
+
+
+def _problem_of(path: Path) -> str:
     try:
         if path.is_dir():
-            raise InputError(f"{filename}: is a directory")
+            return "is a directory"
         if path.exists() and not path.is_file():
-            raise InputError(f"{filename}: is not a file")
+            return "is not a file"
         if not path.parent.is_dir():
-            raise InputError(f"{filename}: directory {path.parent} does not exist")
-        if not os.access(path.parent, os.W_OK):
-            raise InputError(f"{filename}: directory {path.parent} cannot be written")
-    except InputError:
-        raise
+            return f"directory {path.parent} does not exist"
     except (OSError, ValueError) as problem:
-        raise InputError(f"{filename}: {problem}") from None
+        return str(problem)
+    return "" if os.access(path.parent, os.W_OK) else f"directory {path.parent} cannot be written"
 
 
 def write_files(files: Mapping[str, bytes], *, private: bool = False) -> None:

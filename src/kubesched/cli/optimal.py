@@ -12,8 +12,10 @@ from kubesched.cli.planning import (
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    plan_watch,
     print_report,
     report_options,
+    seconds_of_limit,
     told_in_a_line,
 )
 
@@ -33,19 +35,13 @@ def optimal(
     kubesched optimal -f dump.json --catalogue aws.json
     """
     with told_in_a_line():
-        from kubesched.k8s.model.times import DurationError, span_s
         from kubesched.planning.optimal import measure
-        from kubesched.planning.plan.model import PlanError
-        from kubesched.planning.plan.planner import PlanWatch
 
-        try:
-            limit_s = span_s(time_limit)
-        except DurationError as error:
-            raise PlanError(f"--time-limit: {error}") from None
+        limit_s = seconds_of_limit(time_limit)
         catalogue = asked_catalogue(catalogues, prices)
         given, chosen = asked.read()
         if chosen.emulation is not None:
             raise click.UsageError("--emulate is not for optimal: pods are placed by today's scheduler")
-        watch = PlanWatch(limit_s)
-        report = measure(given, catalogue, chosen.config, chosen.registry, watch, asked.seed, asked.tie_break)
+        with plan_watch("measuring", limit_s) as watch:
+            report = measure(given, catalogue, chosen.config, chosen.registry, watch, asked.seed, asked.tie_break)
     print_report(report, output, table)

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.catalogue import read_catalogues
-from kubesched.cli.output import (
-    colour_option,
-    print_answer,
-    print_record,
-    say_warning,
-    shown_steps,
+from kubesched.cli.output import say_warning
+from kubesched.cli.planning import (
+    AskedCluster,
+    catalogue_options,
+    cluster_options,
+    plan_watch,
+    print_report,
+    report_options,
+    seconds_of_limit,
+    told_in_a_line,
 )
-from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, interruptible, told_in_a_line
-from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
     from kubesched.planning.plan.report import PlanReport
@@ -90,18 +92,9 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="The plan must hold for all.")
 @click.option("--orders", type=click.IntRange(min=1), default=5, show_default=True, help="Orders in which pods arrive.")
 @click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml", "nodes"]),
-    default="text",
-    show_default=True,
-    help="wide shows everything; nodes prints the nodes to buy as manifests.",
-)
 @click.option("--write", metavar="FILE", help="Write the nodes to buy as manifests, for kubesched up.")
 @click.option("--certificate", metavar="FILE", help="Write the proof of the plan, for --verify.")
-@report_file_option
-@colour_option
+@report_options(("machines", "nodes", "pending", "alternatives"), "nodes")
 def plan(
     asked: AskedCluster,
     catalogues: tuple[str, ...],
@@ -125,9 +118,10 @@ def plan(
     seeds: int,
     orders: int,
     time_limit: str,
-    output: str,
     write: str | None,
     certificate: str | None,
+    output: str,
+    table: str,
 ) -> None:
     """Nodes to buy: the cheapest machines on which the scheduler places every pod, and how near to optimal they are.
 
@@ -140,14 +134,8 @@ def plan(
         raise click.UsageError("a catalogue is needed: --catalogue FILE")
     with told_in_a_line():
         from kubesched.cli.files import check_place
-        from kubesched.k8s.model.times import DurationError, span_s
-        from kubesched.planning.plan.model import PlanError
         from kubesched.planning.plan.request import PlanRequest, percent_of
 
-        try:
-            limit_s = span_s(time_limit)
-        except DurationError as error:
-            raise PlanError(f"--time-limit: {error}") from None
         request = PlanRequest(
             objective=objective,
             pool=pool,
@@ -168,13 +156,16 @@ def plan(
             orders=orders,
             seed=asked.seed,
             tie_break=asked.tie_break,
-            time_limit_s=limit_s,
+            time_limit_s=seconds_of_limit(time_limit),
         )
         for filename in filter(None, (write, certificate)):
             check_place(filename)
         report = _planned(asked, catalogues, prices, shapes, request)
         _write_files(report, write, certificate)
-    _print(report, output)
+    if output == "nodes":
+        click.echo(_manifests(report), nl=False)
+    else:
+        print_report(report, output, table)
     sys.exit(EXITS[report.answer])
 
 
@@ -185,7 +176,7 @@ def _planned(
     shapes: tuple[str, ...],
     request: PlanRequest,
 ) -> PlanReport:
-    from kubesched.planning.plan.planner import Planner, PlanWatch
+    from kubesched.planning.plan.planner import Planner
 
     catalogue = read_catalogues(catalogues, prices)
     if shapes:
@@ -193,8 +184,7 @@ def _planned(
     given, chosen = asked.read(needs_nodes=False)
     if chosen.emulation is not None:
         raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
-    with interruptible() as is_interrupted, shown_steps("planning") as told:
-        watch = PlanWatch(request.time_limit_s, is_interrupted=is_interrupted, told=told)
+    with plan_watch("planning", request.time_limit_s) as watch:
         return Planner(given, catalogue, request, chosen.config, chosen.registry, watch).plan()
 
 
@@ -218,16 +208,3 @@ def _manifests(report: PlanReport) -> str:
     from kubesched.planning.new_nodes import manifest_of
 
     return "---\n".join(plain_yaml(manifest_of(item)) for item in report.new_objects)
-
-
-def _print(report: PlanReport, output: str) -> None:
-    from kubesched.planning.plan.report_text import render_plan
-    from kubesched.planning.report_pages import plan_page
-
-    if output in ("json", "yaml"):
-        print_record(report.to_dict(), output)
-    elif output == "nodes":
-        click.echo(_manifests(report), nl=False)
-    else:
-        print_answer(lambda style: render_plan(report, style), output)
-    write_report(lambda command: plan_page(command, report))

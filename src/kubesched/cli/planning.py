@@ -34,6 +34,7 @@ from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, sch
 if TYPE_CHECKING:
     from kubesched.explanation.layout import Style
     from kubesched.planning.catalogue import Catalogue
+    from kubesched.planning.plan.planner import PlanWatch
     from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.loading import SimulationInput
     from kubesched.simulator.trial import LoadedWorld
@@ -189,6 +190,41 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
     else:
         print_answer(report.render, output)
     write_report(lambda command: planning_page(command, report))
+
+
+def seconds_of_limit(text: str) -> float:
+    """What `--time-limit` says."""
+    from kubesched.cli.files import InputError
+    from kubesched.k8s.model.times import DurationError, span_s
+
+    try:
+        return span_s(text)
+    except DurationError as error:
+        raise InputError(f"--time-limit: {error}") from None
+
+
+@contextmanager
+def plan_watch(what: str, limit_s: float) -> Iterator[PlanWatch]:
+    """The search ends after this time, or at the first Ctrl-C, with the best so far; the next Ctrl-C ends the program.
+    A bar on standard error shows how it goes, if somebody looks."""
+    from kubesched.planning.plan.planner import PlanWatch
+
+    with interruptible() as is_interrupted:
+        watch = PlanWatch(limit_s, is_interrupted=is_interrupted)
+        if not sys.stderr.isatty():
+            yield watch
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=limit_s)
+            watch.told = lambda text: bar.update(
+                task, description=f"{what}: {text}", completed=limit_s - watch.left_s, refresh=True
+            )
+            yield watch
 
 
 @contextmanager

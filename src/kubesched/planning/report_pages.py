@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubesched.explanation.layout import Style, Tone, listed
-from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.html_plots import Bar, Difference, bars, forest, levels, shares
 from kubesched.planning.html_report import ReportPage
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
@@ -20,13 +19,11 @@ from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
     from kubesched.planning.check.report import CheckReport
-    from kubesched.planning.plan.report import PlanReport
     from kubesched.simulator.report import SimulationReport
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
 _WIDTH = 120
 _NAMES_SHOWN = 6
-_NANOS = 10**9
 
 
 class TabledReport(Protocol):
@@ -76,40 +73,6 @@ def _worst_first(name: str, found: ColumnTable) -> ColumnTable:
 
 
 # -- the tables of reports that have none ------------------------------------------------------------------------------
-
-
-def plan_page(command: str, report: PlanReport) -> ReportPage:
-    from kubesched.planning.plan.report_text import render_plan
-
-    machines = [(one.shape, one.zone, one.capacity_type, one.pool, one.count, one.price / _NANOS) for one in report.mix]
-    nodes: list[tuple[Cell, ...]] = [
-        (
-            one.name,
-            one.offer,
-            len(one.pods),
-            *(amounts.get(resource, 0) for resource in (CPU, MEMORY) for amounts in (one.allocatable, one.requested)),
-        )
-        for one in report.nodes
-    ]
-    alternatives = [
-        (
-            one.cost / _NANOS if report.objective == "cost" else None,
-            one.nodes,
-            ", ".join(f"{n} x {name}" for name, n in one.mix.items()),
-        )
-        for one in report.alternatives
-    ]
-    tables = {
-        "machines": ColumnTable(
-            {"shape": TEXT, "zone": TEXT, "capacity_type": TEXT, "pool": TEXT, "count": INT, "price": FLOAT}, machines
-        ),
-        "nodes": ColumnTable({"name": TEXT, "offer": TEXT, "pods": INT, **_AMOUNTS}, nodes),
-        "pending": ColumnTable(
-            {"pod": TEXT, "message": TEXT}, [(str(pod), why) for pod, why in report.pending.items()]
-        ),
-        "alternatives": ColumnTable({"price": FLOAT, "nodes": INT, "machines": TEXT}, alternatives),
-    }
-    return page(command, lambda style: render_plan(report, style), tables, report.assumptions)
 
 
 def check_page(command: str, report: CheckReport) -> ReportPage:

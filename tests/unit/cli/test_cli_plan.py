@@ -127,3 +127,21 @@ def test_a_chart_is_to_be_rendered_first(tmp_path: Path) -> None:
     result = run("-f", str(tmp_path), "--catalogue", CATALOGUE, "--from-scratch")
     assert result.exit_code == 2
     assert f"a Helm chart; render it first: helm template {tmp_path} | kubesched" in result.stderr
+
+
+def test_tables_and_markdown() -> None:
+    arguments = ["-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", "--orders", "1"]
+    machines = run(*arguments, "-o", "csv").stdout.splitlines()
+    assert machines[0] == "shape,zone,capacity_type,pool,count,price"
+    nodes = run(*arguments, "-o", "csv", "--table", "nodes").stdout.splitlines()
+    assert len(nodes) - 1 == sum(int(line.split(",")[4]) for line in machines[1:])
+    shown = run(*arguments, "-o", "markdown").stdout
+    assert shown.startswith("**Buy ") and "| shape | zone |" in shown and "nodes (" in shown
+
+
+@pytest.mark.parametrize("option", ["--write", "--certificate"])
+def test_a_place_that_cannot_be_written_is_told_before_the_search(option: str, tmp_path: Path) -> None:
+    place = tmp_path / "none" / "file"
+    result = run("-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", option, str(place))
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {place}: directory {place.parent} does not exist\n"

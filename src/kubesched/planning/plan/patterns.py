@@ -139,8 +139,10 @@ def pattern_bound(
             stalled += 1
         share = _TRUST if n_new else max(0.0, share - _TRUST / 2)
         if n_new:
-            master = _solve(model, columns)
-            assert master is not None
+            solved = _solve(model, columns)
+            if solved is None:  # the solver gave up: what is known stays true
+                break
+            master = solved
     return PatternAnswer(best, columns, master)
 
 
@@ -172,7 +174,8 @@ def _solve(model: PackingModel, columns: Columns) -> Master | None:
     matrix, n_columns, n_classes = columns.matrix, len(columns.options), len(model.classes)
     rooms = [(room, np.flatnonzero(room.most > 0)) for room in model.existing]
     n_free = sum(len(inside) for _, inside in rooms)
-    cost = np.concatenate([columns.prices, np.zeros(n_free)])
+    scale = max(1.0, float(columns.prices.max(initial=0.0)))
+    cost = np.concatenate([columns.prices / scale, np.zeros(n_free)])
     cover = np.zeros((n_classes, n_columns + n_free))
     cover[:, :n_columns] = matrix
     upper: list[tuple[float, float | None]] = [(0, None)] * n_columns
@@ -180,10 +183,10 @@ def _solve(model: PackingModel, columns: Columns) -> Master | None:
     at = n_columns
     for room, inside in rooms:
         block = np.zeros((len(room.capacity), n_columns + n_free))
-        scale = np.maximum(room.capacity, 1)
+        whole = np.maximum(room.capacity, 1)
         for k, c in enumerate(inside.tolist()):
             cover[c, at + k] = 1.0
-            block[:, at + k] = model.requests[c] / scale
+            block[:, at + k] = model.requests[c] / whole
             upper.append((0, float(room.most[c])))
         blocks.append(block)
         sides.append(np.minimum(room.capacity, 1).astype(np.float64))
@@ -196,11 +199,49 @@ def _solve(model: PackingModel, columns: Columns) -> Master | None:
     found: OptimizeResult = linprog(cost, A_ub=rows, b_ub=right, bounds=upper, method="highs")
     if found.status != 0:
         return None
-    marginals = -np.asarray(found.ineqlin.marginals)
+    marginals = -scale * np.asarray(found.ineqlin.marginals)
     n_limits = len(model.limits)
     limit_values = marginals[len(marginals) - n_limits :] if n_limits else np.zeros(0)
     values = marginals[:n_classes].clip(min=0)
-    return Master(np.asarray(found.x)[:n_columns], values, limit_values.clip(min=0), float(found.fun))
+    return Master(np.asarray(found.x)[:n_columns], values, limit_values.clip(min=0), scale * float(found.fun))
+
+
+def fluid_counts(model: PackingModel) -> Floats | None:
+    """(n_options,) how many machines, not whole, would do at the least cost if pods could be divided at will: what fits
+    is a matter of sums. None if the solver has no answer."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
+    n_options, n_resources = model.capacity.shape
+    classes, options = np.nonzero((model.most > 0) & (model.demand > 0)[:, np.newaxis])
+    n_pairs = len(classes)
+    prices = model.price / max(1, int(model.price.max(initial=1)))
+    room = np.maximum(model.capacity, 1)
+    pairs, resources = np.nonzero(model.requests[classes])
+    machines, amounts = np.nonzero(np.ones((n_options, n_resources)))
+    data = np.concatenate(
+        [
+            model.requests[classes[pairs], resources] / room[options[pairs], resources],
+            -np.minimum(model.capacity[machines, amounts], 1).astype(np.float64),
+            np.ones(n_pairs),
+        ]
+    )
+    rows = np.concatenate([options[pairs] * n_resources + resources, machines * n_resources + amounts])
+    columns = np.concatenate([n_options + pairs, machines])
+    split = len(rows)
+    shape = (n_options * n_resources, n_options + n_pairs)
+    within = coo_array((data[:split], (rows, columns)), shape=shape)
+    cover = coo_array((data[split:], (classes, n_options + np.arange(n_pairs))), shape=(len(model.demand), shape[1]))
+    limits = [np.append(row.coefficients, np.zeros(n_pairs)) for row in model.limits]
+    found: OptimizeResult = linprog(
+        np.append(prices, np.zeros(n_pairs)),
+        A_ub=vstack([within, *(coo_array(row[np.newaxis, :]) for row in limits)]),
+        b_ub=np.append(np.zeros(shape[0]), [float(row.most) for row in model.limits]),
+        A_eq=cover,
+        b_eq=np.where(np.isin(np.arange(len(model.demand)), classes), model.demand, 0).astype(np.float64),
+        method="highs",
+    )
+    return np.asarray(found.x)[:n_options] if found.status == 0 else None
 
 
 def _machine_prices(model: PackingModel, limit_values: Floats) -> Floats:

@@ -22,6 +22,7 @@ from kubesched.planning.plan import packing, patterns
 from kubesched.planning.plan.bounds import CostBound, aggregate_bound, rounded_up
 from kubesched.planning.plan.certificate import certificate_of
 from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
+from kubesched.planning.plan.fleets import FleetSearch
 from kubesched.planning.plan.judge import MixJudge, MixVerdict
 from kubesched.planning.plan.model import PackingModel, PlanError
 from kubesched.planning.plan.planned_world import PlannedWorld, planned_world
@@ -34,13 +35,11 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.loading import SimulationInput
 
 _ZONES_TRIED = 4
-_SPARE_PERCENT = (100, 75, 55, 40, 30, 22, 15, 8)
-"""Of the largest pod: how much room is left on each node."""
-_REFUSALS = 2
-"""After so many that give no better plan, less room is not tried."""
 _EXHAUSTIBLE_NODES = 16
 _JUDGED_PODS = 200_000
 """Pods times mixes up to which every cheaper mix is judged."""
+_BOUND_SHARE = 0.4
+"""Of the time that is left, for the bound."""
 _MIP_SHARE = 0.2
 """Of the time that is left, for the mixed integer program."""
 
@@ -196,13 +195,6 @@ def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing
     yield packing.by_value(model, np.maximum(np.array(bound.values, dtype=np.float64), 1.0))
 
 
-def _roomy_packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing]:
-    values = np.maximum(np.array(bound.values, dtype=np.float64), 1.0)
-    for one in (packing.by_value(model, values), packing.best_single_type(model)):
-        if one is not None:
-            yield one
-
-
 def _rounded(model: PackingModel, answer: patterns.PatternAnswer, time_s: float) -> list[packing.Packing]:
     values = np.maximum(np.array(answer.bound.values, dtype=np.float64), 1.0)
     found = [
@@ -275,7 +267,8 @@ class _Verified:
         search, model = self._search, self._model
         left = self._left(empty)
         starts = [one for one in _packings(left, self._bound) if one is not None]
-        self._propose_roomy(left)
+        fleets = FleetSearch(search, left, self._tell)
+        fleets.first()
         self._propose(left, starts)
         self._tell("proposals")
         if self._is_optimal():
@@ -284,21 +277,11 @@ class _Verified:
             self._bound_by_patterns(starts)
             if self._is_optimal():
                 return
+        fleets.rest()
         search.improve()
         self._tell("improved")
         if not self._is_optimal():
             self._exhaust()
-
-    def _propose_roomy(self, left: PackingModel) -> None:
-        """Plans with room to spare, that the scheduler is likely to accept: the safest first, until it does not."""
-        n_refused = 0
-        for percent in _SPARE_PERCENT:
-            before = self._search.best
-            for one in _roomy_packings(left.with_room_to_spare(percent), self._bound):
-                self._propose(left, [one], is_ideal=False)
-            n_refused = n_refused + 1 if before is not None and self._search.best is before else 0
-            if n_refused == _REFUSALS:
-                break
 
     def _left(self, empty: MixVerdict) -> PackingModel:
         """The pods that find no room on the nodes that are there."""
@@ -311,10 +294,10 @@ class _Verified:
                 counts[numbers[key]] += 1
         return self._model.with_demand(counts)
 
-    def _propose(self, left: PackingModel, packings: list[packing.Packing], *, is_ideal: bool = True) -> None:
+    def _propose(self, left: PackingModel, packings: list[packing.Packing]) -> None:
         """The cheapest first, each as the zones allow it."""
         search = self._search
-        for one in packings if is_ideal else ():
+        for one in packings:
             cost = left.cost(packing.counts_of(left, one))
             self._ideal = cost if self._ideal is None else min(cost, self._ideal)
         mixes = {
@@ -323,7 +306,7 @@ class _Verified:
             for mix in (search.spread(packing.counts_of(left, one)),)
             if mix is not None
         }
-        if self._problem.zones_apart and is_ideal:
+        if self._problem.zones_apart:
             mixes.update(dict.fromkeys(self._by_zones(left)))
         for mix in sorted(mixes, key=search.rank):
             if search.propose(search.completed(mix)):
@@ -354,11 +337,12 @@ class _Verified:
                 yield mix
 
     def _bound_by_patterns(self, starts: list[packing.Packing]) -> None:
+        until_s = self._watch.left_s * (1 - _BOUND_SHARE)
         answer = patterns.pattern_bound(
             self._model,
             [] if self._model.existing else starts,
             self._bound,
-            goes_on=self._watch.goes_on,
+            goes_on=lambda: self._watch.goes_on() and self._watch.left_s > until_s,
             told=lambda gap: self._tell(f"bound within {100 * gap:.1f} %"),
         )
         if answer is None:

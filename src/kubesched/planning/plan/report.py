@@ -6,13 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesched.explanation.layout import Style
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.planning.catalogue import CATALOGUE_VERSION, HOURS_A_MONTH, price_text
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.planning.catalogue import CATALOGUE_VERSION, HOURS_A_MONTH, NANOS, price_text
 from kubesched.planning.plan.reading import Unplaceable
+from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
 PROVEN = "proven"
 EXHAUSTED = "exhausted"
 WITHIN = "within"
+
+_MACHINE_COLUMNS = {
+    **dict.fromkeys(("shape", "zone", "capacity_type", "pool"), ColumnKind.UTF8),
+    "count": ColumnKind.INT64,
+    "price": ColumnKind.FLOAT64,
+}
+_NODE_COLUMNS = {
+    "name": ColumnKind.UTF8,
+    "offer": ColumnKind.UTF8,
+    "pods": ColumnKind.INT64,
+    "cpu_allocatable_milli": ColumnKind.INT64,
+    "cpu_requested_milli": ColumnKind.INT64,
+    "memory_allocatable_bytes": ColumnKind.INT64,
+    "memory_requested_bytes": ColumnKind.INT64,
+}
+_ALTERNATIVE_COLUMNS = {"price": ColumnKind.FLOAT64, "nodes": ColumnKind.INT64, "machines": ColumnKind.UTF8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +122,42 @@ class PlanReport:
     def a_month(self, nanos: int) -> str:
         return f"{nanos * HOURS_A_MONTH / 10**9:,.2f} {self.currency}"
 
+    @property
+    def headline(self) -> str:
+        from kubesched.planning.plan.report_text import headline
+
+        return headline(self)
+
+    @property
+    def tables(self) -> dict[str, ColumnTable]:
+        """`machines` to buy, the new `nodes` with what is asked of each, the pods that stay `pending`, other plans."""
+        in_money = self.objective == "cost"
+        machines = [(o.shape, o.zone, o.capacity_type, o.pool, o.count, o.price / NANOS) for o in self.mix]
+        nodes: list[tuple[Cell, ...]] = [
+            (
+                one.name,
+                one.offer,
+                len(one.pods),
+                *(amounts.get(name, 0) for name in (CPU, MEMORY) for amounts in (one.allocatable, one.requested)),
+            )
+            for one in self.nodes
+        ]
+        others = [
+            (
+                one.cost / NANOS if in_money else None,
+                one.nodes,
+                ", ".join(f"{n} x {name}" for name, n in one.mix.items()),
+            )
+            for one in self.alternatives
+        ]
+        pending = [(str(pod), message) for pod, message in self.pending.items()]
+        return {
+            "machines": ColumnTable(_MACHINE_COLUMNS, machines),
+            "nodes": ColumnTable(_NODE_COLUMNS, nodes),
+            "pending": ColumnTable({"pod": ColumnKind.UTF8, "message": ColumnKind.UTF8}, pending),
+            "alternatives": ColumnTable(_ALTERNATIVE_COLUMNS, others),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         in_money = self.objective == "cost"
         amount = price_text if in_money else str
@@ -161,6 +216,10 @@ class PlanReport:
         }
 
     def __str__(self) -> str:
+        return self.render(Style())
+
+    def render(self, style: Style) -> str:
+        """Without a newline at its end."""
         from kubesched.planning.plan.report_text import render_plan
 
-        return render_plan(self)
+        return render_plan(self, style)

@@ -236,6 +236,15 @@ class MixSearch:
         assert self.best is not None
         return self.rank(mix) < self.rank(self.best.mix) and self.is_allowed(mix) and self.could_hold(mix)
 
+    def judged(self, mix: Mix) -> bool:
+        """Whether the scheduler accepts a mix; it is kept if it is the best."""
+        if not self.is_allowed(mix) or not self.could_hold(mix):
+            return False
+        verdict = self.judge.verdict(mix)
+        if verdict.is_yes and (self.best is None or self.rank(mix) < self.rank(self.best.mix)):
+            self.best = verdict
+        return verdict.is_yes
+
     def _try(self, mix: Mix) -> bool:
         if not self._is_worth_a_trial(mix):
             return False
