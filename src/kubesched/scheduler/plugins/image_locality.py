@@ -9,7 +9,7 @@ Next: `kubesched.framework.nodes`, whose columns know the images.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -50,10 +50,15 @@ class ImageLocality:
 
     def score_node(self, _cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         whole = self._handle.nodes
+        return self.score_by_counts(pod, node, {image: whole.image_node_count(image) for image in _images(pod.spec)})
+
+    def score_by_counts(self, pod: PodInfo, node: NodeInfo, n_having: Mapping[str, int]) -> int:
+        """The score if so many nodes have each image."""
+        n_all = len(self._handle.nodes)
         present_bytes = 0
         for image in _images(pod.spec):
             if size_bytes := node.image_size(image):
-                present_bytes += int(size_bytes * (whole.image_node_count(image) / len(whole)))
+                present_bytes += int(size_bytes * (n_having.get(image, 0) / n_all))
         most = self.most_bytes(pod.spec)
         counted = MIN_THRESHOLD_BYTES if present_bytes < MIN_THRESHOLD_BYTES else min(present_bytes, most)
         return MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)

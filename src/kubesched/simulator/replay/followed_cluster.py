@@ -123,6 +123,9 @@ class FollowedCluster:
         self._arrivals: dict[str, int] = {}
         """By uid, in which order pods began to wait that have not been tried in vain, as far as that matters still."""
         self._n_arrivals = 0
+        self.images_counted: dict[str, dict[str, int]] = {}
+        """By node, how many nodes had each of its images when the node, or a pod on it, last changed. kube-scheduler
+        counts them then, and not when another node pulls the image."""
         self.n_unusable = 0
         """Objects that could not be used, since an amount in them cannot be read."""
 
@@ -160,8 +163,21 @@ class FollowedCluster:
         except AmountError:
             self.n_unusable += 1
             return
+        after = self._known(item)
+        self._count_images(before, after)
         if isinstance(event, ObjectGone) or not event.is_initial:
-            self._note(event.at_s, item.key, before, self._known(item))
+            self._note(event.at_s, item.key, before, after)
+
+    def _count_images(self, before: KubeObject | PodInfo | None, after: KubeObject | PodInfo | None) -> None:
+        table = self.cluster.table
+        for one in (before, after):
+            name = one.spec.node_name if isinstance(one, PodInfo) else one.name if isinstance(one, Node) else ""
+            row = table.rows.get(name)
+            if row is None:
+                self.images_counted.pop(name, None)
+                continue
+            held = (image for entry in table.nodes[row].status.images or () for image in entry.names or ())
+            self.images_counted[name] = {image: len(table.images[image].rows) for image in held}
 
     def assume(self, key: PodKey, node: str, at_s: float) -> None:
         """The pod is decided, and not bound yet: its scheduler counts it on this node."""

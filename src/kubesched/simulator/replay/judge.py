@@ -33,11 +33,12 @@ from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, claims_o
 from kubesched.older.config import Emulation
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_schedulers
-from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.cluster.view import NodeRow, TableView
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ByName, run_scores
+from kubesched.scheduler.plugins.image_locality import ImageLocality
 from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
 from kubesched.simulator.replay.cut_search import CutSearch
 from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition
@@ -231,6 +232,9 @@ class BindingJudge:
         why = self._another_moment(scheduler, info, node)
         if why:
             return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
+        if self._agrees_with_images_counted_before(scheduler, node, complete):
+            why = "with the nodes that have its images counted when each of them last changed"
+            return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
         enough = feasible_nodes_to_find(scheduler.percentage, self._cluster.table.n)
         told = _difference(at_s, info, node, complete, enough)
         if self._has_extenders:
@@ -281,6 +285,25 @@ class BindingJudge:
         """Scores depend on who is compared: they are given anew."""
         nodes = TableView(self._cluster.table, rows)
         total = run_scores(scheduler.profile, decision.cycle, decision.pod, nodes).total
+        return bool(total[rows == row].max() == total.max())
+
+    # -- images --------------------------------------------------------------------------------------------------------
+
+    def _agrees_with_images_counted_before(self, scheduler: ProfileScheduler, node: str, complete: Decision) -> bool:
+        scored = complete.scored
+        step = next((one for one in scheduler.profile.score if one.name == ImageLocality.name), None)
+        plugin = None if step is None else getattr(step.score, "__self__", None)
+        if scored is None or step is None or not isinstance(plugin, ImageLocality):
+            return False
+        given = next((one for one in scored.by_plugin if one.plugin == step.name), None)
+        rows, row = scored.nodes.rows, self._cluster.table.rows.get(node)
+        if given is None or row is None or row not in rows:
+            return False
+        total = scored.total - given.weighted
+        for place, at_row in enumerate(rows.tolist()):
+            then = NodeRow(self._cluster.table, at_row)
+            counts = self.followed.images_counted.get(then.name, {})
+            total[place] += step.weight * plugin.score_by_counts(complete.pod, then, counts)
         return bool(total[rows == row].max() == total.max())
 
     # -- another moment ------------------------------------------------------------------------------------------------

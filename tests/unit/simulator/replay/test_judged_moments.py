@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from recorded_runs import configuration, manifests, recorded_run
 
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import ContainerImage, Node, Pod, PodSpec
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.simulator.recording.lines import BindingSeen
@@ -238,4 +238,30 @@ def test_reports_of_kubelets_are_no_moments() -> None:
     for name in others:
         story.events.append(ObjectSeen(story.now_s, pod(name, cpu="100m", node_name="n2", condition="Reported")))
     story.bound("late", "n1")
+    assert story.verdicts() == ["late stale"]
+
+
+def _with_image(i: int, cpu: int, *images: str) -> Node:
+    held = tuple(ContainerImage((image,), 900 * 1024 * 1024) for image in images)
+    plain = node(i, cpu)
+    return msgspec.structs.replace(plain, status=msgspec.structs.replace(plain.status, images=held))
+
+
+def _pulling(image: str) -> PodSpec:
+    plain = pod("late").spec
+    return msgspec.structs.replace(plain, containers=(msgspec.structs.replace(plain.containers[0], image=image),))
+
+
+def test_a_node_that_was_better_while_more_nodes_had_the_image() -> None:
+    """kube-scheduler counts them when the node, or a pod on it, changes."""
+    story = Story()
+    story.seen(_with_image(1, 64, "web:1"))
+    story.seen(_with_image(0, 32, "web:1"))
+    story.seen(pod("there", cpu="29", node_name="n0"))
+    story.now_s += 10
+    story.seen(_with_image(1, 64))
+    story.now_s += 10
+    pulls = msgspec.structs.replace(pod("late"), spec=_pulling("web:1"))
+    story.seen(pulls)
+    story.events.append(BoundSeen(story.now_s + 0.1, pulls.key, BindingSeen("n0", "late")))
     assert story.verdicts() == ["late stale"]
