@@ -16,6 +16,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parent))
 
 import planning_cases as cases
+import planning_questions as questions
 from planning_worlds import filled_cluster, small_world
 
 import kubesched
@@ -140,7 +141,37 @@ def upgrade_of_five_hundred() -> Reached:
     return Reached(f"{took_s:.0f} s for {hours:.0f} h and {report.outcome.moves:,} moves", took_s < 60)
 
 
+def capacity_of_a_plain_pod() -> Reached:
+    whole_s, a_second = questions.capacity_of_a_plain_pod()
+    return Reached(f"{whole_s:.0f} s, {a_second:,} copies a second", whole_s < 12 and a_second >= 20_000)
+
+
+def headroom_matrix() -> Reached:
+    took_s = questions.headroom_matrix()
+    return Reached(f"{took_s:.0f} s, remedies included", took_s < 10)
+
+
+def room_of_every_workload() -> Reached:
+    took_s, n_workloads = questions.room_of_every_workload()
+    return Reached(f"{took_s:.0f} s for {n_workloads} workloads", took_s < 30)
+
+
+def comparison() -> Reached:
+    took_s = questions.comparison()
+    return Reached(f"{took_s:.0f} s in one process", took_s < 60)
+
+
+def check_of_a_dump() -> Reached:
+    took_s, length = questions.check_of_a_dump()
+    return Reached(f"{took_s:.0f} s, {length / 1000:.1f} kB", took_s < 20 and length < 60_000)
+
+
 ROWS = (
+    Row("capacity: 100,000 copies on 5,000 nodes", "< 12 s, 20,000 a second", capacity_of_a_plain_pod),
+    Row("capacity: 6 shapes by zone, 1,000 nodes", "< 10 s", headroom_matrix),
+    Row("capacity: every one of 500 workloads, 1,000 nodes", "< 30 s", room_of_every_workload),
+    Row("compare: 20 seeds, 2 variants, 5,000 pods", "< 30 s in 2 processes", comparison),
+    Row("check: 5 checks on 300 nodes", "< 20 s, < 60 kB", check_of_a_dump),
     Row("plan: 1,000 pods, 30 classes, 100 offers", "first < 3 s, final < 30 s", plan_of_a_thousand),
     Row("plan: 10,000 pods, 200 classes, 600 offers, 2,000 nodes", "< 120 s, bound given", plan_of_ten_thousand),
     Row("plan: gap with 50 or more new nodes", "median <= 2 %, p95 <= 5 %", gaps_of_large_plans),
