@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from kubesched.framework import events
-from kubesched.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
+from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
@@ -36,10 +36,13 @@ class EventHandlers:
         observers: Observers,
         *,
         moves_mates: bool = False,
+        frees_rooms: bool = False,
     ) -> None:
-        """`moves_mates`: a pod of a group that comes is a change to those that wait."""
+        """`moves_mates`: a pod of a group that comes is a change to those that wait. `frees_rooms`: a gang that is
+        incomplete now is nominated to nothing any more."""
         self._observers = observers
         self._moves_mates = moves_mates
+        self._frees_rooms = frees_rooms
         self._cluster = cluster
         self._queue = queue
         self._scheduler_names = scheduler_names
@@ -80,12 +83,26 @@ class EventHandlers:
             self.handled = _labels(self._move(item, None, now_s))
             if isinstance(item, PodGroup):
                 self._preemptions.forget(item.metadata.uid or item.key)
+                self._give_up_rooms(item.key, now_s)
 
     def _call_members(self, group: str, event: ClusterEvent, now_s: float) -> None:
         """What held pods of the group back may be over: they are held until they are called."""
         state = None if self._cluster.groups is None else self._cluster.groups.get(group)
         if state is not None:
             self._queue.reconsider_held(list(state.unscheduled), event, now_s)
+
+    def _give_up_rooms(self, group: str, now_s: float) -> None:
+        """Pods of a gang that is incomplete are held back: what they were nominated to is for others."""
+        state = None if self._cluster.groups is None else self._cluster.groups.get(group)
+        if state is None or not self._frees_rooms:
+            return
+        pod_group = self._cluster.objects.pod_groups.get(group)
+        if pod_group is None or state.n_pods < pod_group.min_count:
+            for info in list(state.unscheduled_pods()):
+                node_name = self._cluster.nominations.node_of(info)
+                if node_name:
+                    self._preemptions.clear_nomination(info)
+                    nomination_over(self._queue, info.pod, node_name, now_s)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
@@ -134,6 +151,8 @@ class EventHandlers:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
+        if self._moves_mates and old is None and waiting is None and pod.spec.scheduling_group is not None:
+            self._call_members(group_key_of(pod), ASSIGNED_POD_ADD, now_s)  # one more counts for its gang
         if nominated_node and waiting is not None and nominated_node != pod.spec.node_name:
             nomination_over(self._queue, waiting.pod, nominated_node, now_s)  # somebody else bound it, and elsewhere
         if assumed is not None and assumed.pod.spec.node_name != pod.spec.node_name:
@@ -193,6 +212,8 @@ class EventHandlers:
             self._queue.on_assigned_pod(old, None, now_s)
         elif old.status.nominated_node_name:
             place_freed(self._queue, old, now_s)
+        if old.spec.scheduling_group is not None:
+            self._give_up_rooms(group_key_of(old), now_s)
 
     def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
         """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""

@@ -182,6 +182,8 @@ class GroupCycles:
 
     def _attempt(self, attempt: GroupAttempt) -> None:
         outcome = self._try(attempt, keeps=not self._features.alpha)
+        if not self._features.alpha and outcome.status.is_rejected and not outcome.waits_for_preemption:
+            outcome = self._fitting_without_evictions(attempt, outcome)
         self._metrics.group_decided(attempt.started_s)
         evicting = None
         if self._features.preemption and outcome.status.code is Code.UNSCHEDULABLE:
@@ -193,13 +195,24 @@ class GroupCycles:
 
     # -- try -----------------------------------------------------------------------------------------------------------
 
-    def _try(self, attempt: GroupAttempt, *, post_filter: bool = True, keeps: bool = False) -> GroupOutcome:
-        trial, group = attempt.trial, attempt.group
+    def _try(
+        self, attempt: GroupAttempt, *, post_filter: bool = True, reasons: bool = False, keeps: bool = False
+    ) -> GroupOutcome:
+        """Pods that fit nowhere tell why if PostFilter runs, or if that is asked for."""
+        trial, group, reasons = attempt.trial, attempt.group, reasons or post_filter
         if self._features.topology:
             return choose_placement(
-                self._cluster, attempt.scheduler, trial, group, post_filter=post_filter, keeps=keeps
+                self._cluster, attempt.scheduler, trial, group, post_filter=post_filter, reasons=reasons, keeps=keeps
             )
-        return trial.run(group, group.pods, post_filter=post_filter, reasons=post_filter, keeps=keeps)
+        return trial.run(group, group.pods, post_filter=post_filter, reasons=reasons, keeps=keeps)
+
+    def _fitting_without_evictions(self, attempt: GroupAttempt, outcome: GroupOutcome) -> GroupOutcome:
+        """A pod that fits only if others leave may have taken the room that its mates need, and the group does not fit
+        with it: perhaps it does without."""
+        if not any(member.requires_preemption for member in outcome.members):
+            return outcome
+        without = self._try(attempt, post_filter=False, reasons=True, keeps=True)
+        return without if without.status.is_success else outcome
 
     def _preempt(self, attempt: GroupAttempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""

@@ -102,6 +102,7 @@ class Scheduler:
             self.preemptions,
             self.observers,
             moves_mates=features.gangs,
+            frees_rooms=features.gangs and not features.alpha,
         )
         self.groups: GroupCycles | None = None
         """Schedules pods that belong to a group, if that is on."""

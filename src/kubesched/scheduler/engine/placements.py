@@ -66,13 +66,14 @@ def choose_placement(
     *,
     post_filter: bool,
     keeps: bool,
+    reasons: bool = False,
 ) -> GroupOutcome:
     """The group tried in each placement. An error ends it; without any that fits, the first one's pods tell why. With
     `keeps` its pods stay in the one that is taken."""
     found = generate(cluster, scheduler.profile, group)
     if not found.status.is_success:
         return GroupOutcome(found.status)
-    tried = _Tried(cluster, scheduler, trial, group, post_filter)
+    tried = _Tried(cluster, scheduler, trial, group, post_filter, reasons or post_filter)
     if len(found.placements) > _FEW and trial.can_count:
         tried.counts = fit_counts(cluster, scheduler, group.pods)
     for placement in found.placements:
@@ -112,12 +113,14 @@ class _Tried:
         trial: GroupTrial,
         group: GroupCycle,
         post_filter: bool,
+        reasons: bool,
     ) -> None:
         self._n_nodes = len(cluster.nodes)
         self._tell = scheduler.profile.observers.steps
         self._trial = trial
         self._group = group
         self._post_filter = post_filter
+        self._reasons = reasons
         self.counts: FitCounts | None = None
         self._by_count: dict[int, str] = {}
         self._alike: dict[str, str] = {}
@@ -140,7 +143,7 @@ class _Tried:
             return known
         within = None if len(placement.rows) == self._n_nodes else placement.rows
         outcome = self._trial.run(
-            self._group, self._group.pods, within=within, post_filter=self._post_filter, reasons=self._post_filter
+            self._group, self._group.pods, within=within, post_filter=self._post_filter, reasons=self._reasons
         )
         self._outcomes[placement.name] = outcome
         self._alike.setdefault(placement.name, placement.name)

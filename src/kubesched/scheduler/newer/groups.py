@@ -138,8 +138,10 @@ class NewerGroupCycles(GroupCycles):
         super()._refuse(key, queued, problem, now_s)
         self._conditions.report(key, Status.error(problem), now_s)
 
-    def _try(self, attempt: GroupAttempt, *, post_filter: bool = True, keeps: bool = False) -> GroupOutcome:
-        outcome = super()._try(attempt, post_filter=post_filter, keeps=keeps)
+    def _try(
+        self, attempt: GroupAttempt, *, post_filter: bool = True, reasons: bool = False, keeps: bool = False
+    ) -> GroupOutcome:
+        outcome = super()._try(attempt, post_filter=post_filter, reasons=reasons, keeps=keeps)
         if outcome.status.is_success and not any(member.node_name for member in outcome.members):
             outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE)
         elif outcome.status.is_rejected and outcome.n_placements:

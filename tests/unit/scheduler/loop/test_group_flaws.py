@@ -12,6 +12,9 @@ Here and elsewhere, by what `docs/differences.md` says of pod groups:
 | claims for one pod alone are not seen | `test_a_claim_for_one_pod_alone` |
 | pods of a gang that fits wait at Permit | `test_pods_of_a_gang_that_fits_at_permit` |
 | Permit acts in the trial | `test_v1_36_lets_pods_go_in_a_trial` |
+| a pod that needs evictions takes the room that its mates need | `test_a_pod_that_needs_evictions_in_vain` |
+| a group evicts its own pods | `test_pods_of_the_group_itself_as_victims` |
+| a gang that has become incomplete keeps its room | `test_room_of_a_gang_that_has_become_incomplete` |
 | a shared device claim fails all but the first pod | `test_v1_36_fails_all_but_the_first_that_write_the_allocation` |
 | where a shared device is does not matter | `test_v1_36_does_not_ask_where_a_shared_device_is` |
 """
@@ -23,6 +26,8 @@ import pytest
 from group_worlds import ALPHA, GANGS, PREEMPTION, add, bound, group, group_world, members, node, pod, shown, told
 
 from kubesched.framework.effects import PatchPodStatus
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.testing.world import World
 
@@ -129,3 +134,44 @@ def test_pods_of_a_gang_that_fits_at_permit(emulate: str | None) -> None:
     effects = [one.action for one in world.loop.take_effects()]
     patched = [one.pod for one in effects if isinstance(one, PatchPodStatus) and one.nominated_node_name]
     assert len(patched) == (2 if emulate else 0)
+
+
+@with_and_without_flaws
+def test_a_pod_that_needs_evictions_in_vain(emulate: str | None) -> None:
+    """With it the gang does not fit, without it the gang is complete."""
+    world = group_world(*GANGS, emulate=emulate)
+    add(world, node(cpu="3"), pod("low", priority=0))
+    world.run()
+    add(world, group(gang=2), pod("g-0", "g", cpu="3", priority=10), *members(n=3, priority=5)[1:])
+    world.run(for_s=0.5)
+    assert {"g-1", "g-2"} <= set(bound(world)) if emulate is None else {"g-1", "g-2"}.isdisjoint(bound(world))
+    assert bool(world.evicted) == (emulate is not None)
+
+
+@with_and_without_flaws
+def test_pods_of_the_group_itself_as_victims(emulate: str | None) -> None:
+    """The group has a higher priority than its pods."""
+    world = group_world(*PREEMPTION, emulate=emulate)
+    add(world, node(cpu="2"), group(priority=100), *members(n=2, priority=0))
+    world.run()
+    add(world, *members(n=4, priority=0)[2:])
+    while not world.evicted and world.now_s < 5:
+        world.run(for_s=0.5)
+    assert set(world.evicted) <= {"d/g-0", "d/g-1"}
+    assert bool(world.evicted) == (emulate is not None)
+
+
+@with_and_without_flaws
+@pytest.mark.parametrize("what", ["group", "mate"])
+def test_room_of_a_gang_that_has_become_incomplete(emulate: str | None, what: str) -> None:
+    world = group_world(*GANGS, emulate=emulate)
+    add(world, node(cpu="4"), pod("low", cpu="2", priority=0))
+    world.run()
+    add(world, group(gang=2), *members(n=2, cpu="2", priority=10))
+    world.loop.schedule_one(world.now_s)  # nominated, and nobody carries the evictions out
+    nominations = world.loop.cluster.nominations
+    assert len(nominations.node_by_uid) == 2
+    gone: KubeObject = world.objects.of(PodGroup)["d/g"] if what == "group" else world.pods[PodKey("d/g-0")]
+    world.delete(gone)
+    n_left = {"group": 2, "mate": 1}[what]
+    assert len(nominations.node_by_uid) == (n_left if emulate else 0)

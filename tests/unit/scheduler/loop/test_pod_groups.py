@@ -284,3 +284,13 @@ def test_members_that_are_being_bound_are_not_tried_again() -> None:
     add(world, pod("g-2", "g"))
     assert _order_of_the_first_try(world) == ["g-2"]
     assert set(bound(world)) == {"g-0", "g-1", "g-2"}
+
+
+def test_a_pod_that_somebody_else_has_bound_completes_a_gang() -> None:
+    world = group_world(*GANGS)
+    add(world, node(), group(gang=2), pod("g-0", "g"))
+    world.run(for_s=1)
+    assert told(world, "g-0") == "gated"
+    add(world, pod("g-1", "g", schedulerName="other", nodeName="n"))
+    world.run(for_s=1)
+    assert set(bound(world)) == {"g-0", "g-1"}

@@ -274,9 +274,12 @@ class PreemptionExecutor:
             )
         )
 
+    def clear_nomination(self, pod: PodInfo) -> None:
+        self._cluster.nominations.remove(pod)
+        self._outbox.send(PatchPodStatus(pod.key, pod.pod.metadata.uid, nominated_node_name=""))
+
     def _clear_lower_nominations(self, preemptor: PodInfo, node_name: str) -> None:
         """Pods of lower priority that were nominated to this node have to look elsewhere."""
         for other in self._cluster.nominations.on(node_name):
             if other.priority < preemptor.priority:
-                self._cluster.nominations.remove(other)
-                self._outbox.send(PatchPodStatus(other.key, other.pod.metadata.uid, nominated_node_name=""))
+                self.clear_nomination(other)

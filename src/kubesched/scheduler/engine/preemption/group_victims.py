@@ -134,7 +134,11 @@ def preempt_for_group(
     the `GroupPreemption`."""
     if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
         return NEVER
-    lower = [unit for unit in units_of(cluster) if unit.priority < pod_group.priority]
+    lower = [
+        unit
+        for unit in units_of(cluster)
+        if unit.priority < pod_group.priority and (is_alpha or group_key_of(unit.pods[0][0].pod) != group.key)
+    ]
     if not lower:
         return NO_VICTIMS
     away = _Away(cluster)
