@@ -98,6 +98,12 @@ LOAD ?=
 load: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.apiserver_load $(LOAD)
 
+# Live schedulers by turns on an API server that nobody else uses: `make bench-live LIVE="KUBECONFIG --nodes 500"`.
+LIVE ?= --help
+.PHONY: bench-live
+bench-live: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.live_bench $(LIVE)
+
 # How smoothly the web page draws 5,000 nodes and 50,000 pods: `make page-frames FRAMES="--nodes 1000"`.
 FRAMES ?=
 .PHONY: page-frames
