@@ -216,8 +216,8 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
             cluster.put(item) if verb == "put" else cluster.remove(item)
         changes = journal.pods.since(position)
         assert changes is not None
-        followers = following([plugin], prepared.cycle, pod)
-        if followers.follow(prepared.cycle, pod, journal.pods, position, changes):
+        followers = following([plugin], prepared.cycle, pod).of_changes(journal.pods, position)
+        if all(follower.pods_changed(prepared.cycle, pod, changes) for follower in followers):
             seen["followed"] += 1
             if seen["followed"] == 2:
                 prepared.prepare_score(feasible)

@@ -165,7 +165,7 @@ class BindingCycles:
         if status is not OK and not status.is_success:
             self._undo(binding, status, now_s)
             return
-        node_name, scheduler_name = binding.decision.node_name, assumed.spec.scheduler_name
+        node_name, scheduler_name = binding.decision.node_name, assumed.pod.spec.scheduler_name
         note = f"Successfully assigned {assumed.key} to {node_name}"
         self._outbox.send(
             RecordEvent(assumed.key, assumed.pod.metadata.uid, "Normal", "Scheduled", "Binding", note, scheduler_name)

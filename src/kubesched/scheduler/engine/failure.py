@@ -178,7 +178,7 @@ class FailureHandler:
             self._requeue(queued, is_error=True, now_s=now_s)
 
     def _requeue(self, queued: QueuedPodInfo, *, is_error: bool, now_s: float) -> None:
-        if self.groups is None or queued.info.spec.scheduling_group is None:
+        if self.groups is None or queued.info.pod.spec.scheduling_group is None:
             self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
         else:
             self._queue.add_failed_member(queued, is_error=is_error, pops_early=self.groups.alpha, now_s=now_s)
@@ -220,6 +220,8 @@ class FailureHandler:
 
     def _nominate(self, info: PodInfo, node_name: str, now_s: float) -> None:
         nominations, status = self._cluster.nominations, info.pod.status
+        if not node_name and not nominations.node_by_uid:
+            return  # as mostly
         before = nominations.node_of(info)
         if node_name:
             nominations.add(info, node_name)
@@ -233,7 +235,7 @@ class FailureHandler:
         self._warn(info, for_event(told.note))
         condition = PodCondition("PodScheduled", "False", told.reason, told.message)
         status = info.pod.status
-        unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
+        unchanged = not told.is_probe and condition in (status.conditions or ())
         observers = self._observers
         if observers.steps is not None:
             nominated_node = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
@@ -253,6 +255,6 @@ class FailureHandler:
                 reason="FailedScheduling",
                 action="Scheduling",
                 note=note,
-                scheduler_name=info.spec.scheduler_name,
+                scheduler_name=info.pod.spec.scheduler_name,
             )
         )

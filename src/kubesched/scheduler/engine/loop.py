@@ -205,7 +205,7 @@ class Scheduler:
         if queued is None:
             return False
         info = queued.info
-        if self.groups is not None and info.spec.scheduling_group is not None:
+        if self.groups is not None and info.pod.spec.scheduling_group is not None:
             self.groups.schedule(queued, now_s)
             return True
         if self.failures.is_skipped(info):
@@ -213,7 +213,7 @@ class Scheduler:
             return True
         if self.observers.steps is not None:
             self.observers.steps(AttemptBegan(info))
-        scheduler = self.schedulers[info.spec.scheduler_name]
+        scheduler = self.schedulers[info.pod.spec.scheduler_name]
         plain = scheduler.profile
         try:
             if self.metrics.watch is not None:
@@ -258,7 +258,7 @@ class Scheduler:
         self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
     ) -> None:
         """Step 3: no node fits. Preemption was decided with it, and is set going."""
-        self.metrics.failed(queued.info.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
+        self.metrics.failed(queued.info.pod.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
         self.failures.no_node(queued, decision, now_s)
         self.failures.send_requests(scheduler.profile)
         preemption = decision.preemption

@@ -29,13 +29,13 @@ class EffectHandler:
         self._clock = clock
         self._store = store
         self._deletions = deletions
+        self._ledger = ledger
         self._bind_latency_s = bind_latency_s
         self._interpreter = EffectInterpreter(
             store,
             now=lambda: clock.now,
             new_name=names.name,
             delete=self._delete,
-            also={RecordEvent: ledger.scheduler_event},
         )
 
     def settle(self, loop: Scheduler) -> bool:
@@ -43,7 +43,9 @@ class EffectHandler:
         effects = loop.take_effects()
         for effect in effects:
             action = effect.action
-            if type(action) is PatchPodStatus:
+            if type(action) is RecordEvent:  # as most are
+                self._ledger.scheduler_event(action)
+            elif type(action) is PatchPodStatus:
                 self._patch_status(action)
             elif self._bind_latency_s and isinstance(action, BindPod):
                 self._bind_later(loop, effect.id, action)

@@ -161,8 +161,9 @@ class FailedClass:
         rows.update(row for name in names if (row := self.cluster.table.rows.get(name)) is not None)
         if len(rows) > _MANY_ROWS:
             return False
-        if not self.followers.follow(self.cycle, self.pod, journal.pods, places.pods, changes):
-            return False
+        for follower in self.followers.of_changes(journal.pods, places.pods):
+            if not follower.pods_changed(self.cycle, self.pod, changes):
+                return False
         self.places, self.nominations_position = journal.places, nominations.changed.end
         for row in rows:
             self._ask(row)

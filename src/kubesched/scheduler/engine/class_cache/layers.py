@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.caching import FollowsPods, PodChange, has_stake_in, minds_pods, minds_pods_without_terms
+from kubesched.framework.caching import FollowsPods, has_stake_in, minds_pods, minds_pods_without_terms
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -226,10 +226,9 @@ class Followers:
     of_pods_without_terms: Sequence[FollowsPods]
     """Those of them that also mind pods without terms of pod affinity."""
 
-    def follow(self, cycle: CycleState, pod: PodInfo, log: PodLog, place: int, changes: Sequence[PodChange]) -> bool:
-        """Notifies them of the changes, which are those in the log from the place on; False if one cannot follow."""
-        followers = self.of_all if log.terms_end > place else self.of_pods_without_terms
-        return not followers or all(follower.pods_changed(cycle, pod, changes) for follower in followers)
+    def of_changes(self, log: PodLog, place: int) -> Sequence[FollowsPods]:
+        """Those that are notified of the changes in the log from the place on."""
+        return self.of_all if log.terms_end > place else self.of_pods_without_terms
 
 
 def following(plugins: Iterable[FollowsPods], cycle: CycleState, pod: PodInfo) -> Followers:

@@ -164,8 +164,9 @@ class PodClass:
     def _follow(self, changes: Sequence[PodChange]) -> bool:
         """The last things to be told: False if somebody cannot follow, else all that happened is taken in."""
         journal = self.cluster.table.journal
-        if not self.followers.follow(self.cycle, self.pod, journal.pods, self.places.pods, changes):
-            return False
+        for follower in self.followers.of_changes(journal.pods, self.places.pods):
+            if not follower.pods_changed(self.cycle, self.pod, changes):
+                return False
         self.places = journal.places
         return True
 

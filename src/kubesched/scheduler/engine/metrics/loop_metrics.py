@@ -49,10 +49,15 @@ class _Course(NamedTuple):
     """The plugins that rejected nodes, if no node was left."""
 
 
+_Success = tuple[str, frozenset[str], frozenset[str] | None]
+_Failure = tuple[str, frozenset[str], None, str, tuple[str, ...]]
+"""Courses as plain tuples: one is made for every attempt."""
+
+
 class Evaluations:
     def __init__(self) -> None:
-        self._successes: dict[tuple[str, frozenset[str], frozenset[str] | None], int] = {}
-        self._failures: dict[_Course, int] = {}
+        self._successes: dict[_Success, int] = {}
+        self._failures: dict[_Failure, int] = {}
 
     def count(self, profile: str, decision: Decision) -> None:
         cycle = decision.cycle
@@ -66,18 +71,19 @@ class Evaluations:
     def totals(self, profiles: Mapping[str, Profile]) -> dict[LabelValues, float]:
         """By plugin, extension point and profile."""
         found: Counter[LabelValues] = Counter()
-        courses = [(_Course(*course), n) for course, n in self._successes.items()]
-        for course, n in (*courses, *self._failures.items()):
+        successes = [(_Course(*course), n) for course, n in self._successes.items()]
+        failures = [(_Course(*course), n) for course, n in self._failures.items()]
+        for course, n in successes + failures:
             for extension_point, plugin in _asked(profiles[course.profile], course):
                 found[plugin, extension_point, course.profile] += n
         return dict(found)
 
 
-def _failure(profile: str, skip_filter: frozenset[str], diagnosis: Diagnosis) -> _Course:
+def _failure(profile: str, skip_filter: frozenset[str], diagnosis: Diagnosis) -> _Failure:
     rejection, filtered = diagnosis.prefilter.status, diagnosis.filtered
     ended = rejection.plugin if rejection.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else ""
     rejected_by = () if filtered is None else tuple(filtered.rejecting_plugins())
-    return _Course(profile, skip_filter, None, ended, rejected_by)
+    return profile, skip_filter, None, ended, rejected_by
 
 
 def _asked(profile: Profile, course: _Course) -> Iterator[tuple[str, str]]:
