@@ -67,6 +67,25 @@ def catalogue_of(n_offers: int, most_cpus: int = 64) -> Catalogue:
     return catalogue_from({"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "shapes": shapes})
 
 
+def cloud_catalogue(most_cpus: int = 96) -> Catalogue:
+    """Three families in two zones as clouds have them: within a family the price grows as the machine does."""
+    shapes = [
+        {
+            "name": f"{ratio}x{size}",
+            "allocatable": {
+                "cpu": f"{size * 1000 - 80 - 10 * size}m",
+                "memory": f"{size * ratio * 1024 - 300 - 20 * size}Mi",
+                "pods": 110 if size < 64 else 250,
+            },
+            "offers": [{"zone": zone, "price": round(size * (0.032 + 0.0045 * ratio), 4)} for zone in ("a", "b")],
+        }
+        for ratio in (2, 4, 8)
+        for size in (2, 4, 8, 16, 32, 48, 64, 96)
+        if size <= most_cpus
+    ]
+    return catalogue_from({"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "shapes": shapes})
+
+
 def full_nodes(n: int) -> list[Manifest]:
     """Nodes with a pod that leaves little room."""
     found = []

@@ -70,7 +70,12 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
 @click.option("--min-nodes-per-zone", type=click.IntRange(min=0), default=0, help="At least so many in each zone.")
 @click.option("--spot-share", metavar="SHARE", help="At most this share of the new cpus may be spot: 60%.")
 @click.option("--headroom", metavar="SHARE", help="Of each new node, keep this share of cpu and memory free: 15%.")
-@click.option("--keep", multiple=True, metavar="NxSHAPE[@ZONE]", help="Room that stays free: 20x500m/1Gi. Repeatable.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="NxSHAPE[@ZONE]",
+    help="Room that stays free: 20x500m/1Gi; n-1:zone is what any zone has. Repeatable.",
+)
 @click.option("--survive", type=click.Choice(["zone", "node"]), help="All pods must find a node after losing any one.")
 @click.option("--priority-at-least", type=int, metavar="N", help="With --survive: only these pods must.")
 @click.option(

@@ -17,6 +17,8 @@ OBJECTIVES = ("cost", "nodes")
 SURVIVABLE = ("zone", "node")
 SPREADS = ("literal", "intent")
 ARRIVALS = ("together", "later")
+_SPARE_ONE = "n-1:"
+"""Room to keep that is as much as any one zone, or node, has: the plan survives its loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class PlanRequest:
     spot_share_percent: int | None = None
     headroom_percent: int = 0
     keep: tuple[str, ...] = ()
+    """`20x500m/1Gi`, `20x500m/1Gi@zone`; `n-1:zone` is `survive="zone"`."""
     survive: str = ""
     priority_at_least: int | None = None
     spread: str = "literal"
@@ -44,6 +47,10 @@ class PlanRequest:
     time_limit_s: float = 60.0
 
     def __post_init__(self) -> None:
+        for text in self.keep:
+            if text.startswith(_SPARE_ONE):
+                object.__setattr__(self, "survive", self.survive or text.removeprefix(_SPARE_ONE))
+        object.__setattr__(self, "keep", tuple(text for text in self.keep if not text.startswith(_SPARE_ONE)))
         for name, given, known in (
             ("objective", self.objective, OBJECTIVES),
             ("spread", self.spread, SPREADS),

@@ -13,6 +13,7 @@ from kubesched.k8s.loaded_cluster import read_objects
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue_files import catalogue_from
 from kubesched.planning.plan import patterns
+from kubesched.planning.plan.model import PlanError
 from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.request import PlanRequest, percent_of
 from kubesched.scheduler.plugin_loading import assemble
@@ -344,3 +345,41 @@ def test_the_same_input_gives_the_same_bytes() -> None:
 )
 def test_shares(text: str, percent: int) -> None:
     assert percent_of(text, "--spot-share") == percent
+
+
+def test_room_for_what_one_zone_has_is_surviving_its_loss() -> None:
+    request = PlanRequest(keep=("2x500m/1Gi", "n-1:zone"))
+    assert (request.keep, request.survive) == (("2x500m/1Gi",), "zone")
+    with pytest.raises(PlanError, match="survive: one of zone, node is expected"):
+        PlanRequest(keep=("n-1:rack",))
+
+
+def test_mostallocated_is_told_where_it_is_cheaper() -> None:
+    """Two machines, filled evenly, have no room for the large pod that comes last; filled one by one, they do."""
+    pods = [*(pod(f"small-{k}", 1000, 4096) for k in range(4)), pod("large", 3000, 12288)]
+    machines = catalogue(shape("four", 4, 16, 0.2))
+    report = kubesched.plan(pods, machines, from_scratch=True, orders=1)
+    assert (report.n_nodes, report.ideal_cost) == (3, 400_000_000)
+    assert "With scoringStrategy MostAllocated: 2 nodes for 0.4 USD, 33.3 % less." in report.notes
+    packed = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {
+                            "scoringStrategy": {
+                                "type": "MostAllocated",
+                                "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+                            }
+                        },
+                    }
+                ]
+            }
+        ],
+    }
+    filled = kubesched.plan(pods, machines, from_scratch=True, orders=1, config=packed)
+    assert filled.n_nodes == 2
+    assert not any("MostAllocated" in note for note in filled.notes)
