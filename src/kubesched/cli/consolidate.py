@@ -73,7 +73,7 @@ class Percentage(click.ParamType[float]):
 @click.option("--budget", default="", metavar="N|PERCENT", help="Nodes of a pool that may be disrupted at a time.")
 @click.option("--allow-wait", is_flag=True, help="Pods may wait until the drained node is gone.")
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Search no longer than this.")
-@report_options(("steps", "moves", "kept", "pods", "blockers"))
+@report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node, or not the named one, can go.")
 def consolidate(
     asked: AskedCluster,

@@ -63,7 +63,7 @@ COUNT = CountOrPercent()
 @catalogue_options
 @click.option("--find-surge", is_flag=True, help="Find the smallest surge that finishes, too.")
 @click.option("--find-order", is_flag=True, help="Find the order with the fewest moves, too.")
-@report_options(("tries", "stuck"))
+@report_options(("tries", "stuck", "timeline"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if it does not finish.")
 def upgrade(
     asked: AskedCluster,

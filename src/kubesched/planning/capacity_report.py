@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 ALL_NODES = "all"
@@ -96,8 +97,10 @@ class FittingCopies:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CapacityReport:
+class CapacityReport(ReportAsPage):
     """`fits` is the answer; `str()` is the report as text."""
+
+    command: ClassVar[str] = "kubesched capacity"
 
     answers: tuple[FittingCopies, ...]
     """One for each pod and group of nodes."""

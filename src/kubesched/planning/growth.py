@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node, is_daemon
 from kubesched.planning.copy_admission import CopyAdmission
 from kubesched.planning.copy_placing import CopyEntry
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.resizing import Resizing
 from kubesched.planning.workload_copies import Replica, n_replicas, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
@@ -54,7 +55,9 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GrowthReport:
+class GrowthReport(ReportAsPage):
+    command: ClassVar[str] = "kubesched capacity"
+
     what: str
     """`replicas` or `requests`."""
     percent: Fraction

@@ -1,4 +1,7 @@
-"""Plots for a page, as SVG without any script: bars, levels over time, differences with their intervals."""
+"""Plots for a page, as SVG without any script: bars, levels over time, differences with their intervals, a matrix.
+
+Next: `html_maps`, for nodes and for pods that move between them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ _LABELS = 220
 _VALUES = 90
 _BAR = 20
 _LABEL_LENGTH = 26
+_LETTER = 7.5
+"""How wide a letter is, more or less."""
+_MOST_COLUMNS = 10
 _HEIGHT = 180
 _LEFT = 46
 _BUCKETS = 10
@@ -33,21 +39,22 @@ def bars(title: str, shown: Sequence[Bar], *, whole: float | None = None) -> str
     if not shown or (whole is None and not any(bar.amount > 0 for bar in shown)):
         return ""
     most = whole or max(bar.amount for bar in shown)
-    room = _WIDTH - _LABELS - _VALUES
+    left = min(_LABELS, 16 + max(_LETTER * len(short(bar.label)) for bar in shown[:MOST_BARS]))
+    room = _WIDTH - left - _VALUES
     lines = []
     for position, bar in enumerate(shown[:MOST_BARS]):
         y = position * _BAR
         length = max(0.0, min(1.0, bar.amount / most)) * room
         lines.append(
             f"<g><title>{escape(bar.label)}: {escape(bar.text)}</title>"
-            f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{escape(_short(bar.label))}</text>'
-            f'<rect class="rail" x="{_LABELS}" y="{y + 3}" width="{room}" height="14"/>'
-            f'<rect class="{bar.tone}" x="{_LABELS}" y="{y + 3}" width="{length:.1f}" height="14"/>'
-            f'<text x="{_LABELS + room + 8}" y="{y + 14}">{escape(bar.text)}</text></g>'
+            f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(short(bar.label))}</text>'
+            f'<rect class="rail" x="{left}" y="{y + 3}" width="{room}" height="14"/>'
+            f'<rect class="{bar.tone}" x="{left}" y="{y + 3}" width="{length:.1f}" height="14"/>'
+            f'<text x="{left + room + 8}" y="{y + 14}">{escape(bar.text)}</text></g>'
         )
     more = len(shown) - MOST_BARS
     told = f"{title}: the first {MOST_BARS} of {len(shown):,}" if more > 0 else title
-    return _figure(told, len(lines) * _BAR, lines)
+    return figure(told, len(lines) * _BAR, lines)
 
 
 def shares(title: str, shown: Sequence[tuple[str, float]]) -> str:
@@ -86,7 +93,7 @@ def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence
         lines.append(f'<text x="{place + 15}" y="{_HEIGHT + 23}">{escape(name)}</text>')
     ends = f"{start:,.6g} to {at[-1]:,.6g} {unit}"
     lines.append(f'<text class="dim" x="{_WIDTH - 10}" y="{_HEIGHT + 23}" text-anchor="end">{escape(ends)}</text>')
-    return _figure(title, _HEIGHT + 30, lines)
+    return figure(title, _HEIGHT + 30, lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +116,70 @@ def forest(title: str, shown: Sequence[Difference]) -> str:
         low, middle, high = (centre + amount * scale for amount in (one.low, one.middle, one.high))
         lines.append(
             f"<g><title>{escape(one.label)}: {one.middle:+,.3g} ({one.low:+,.3g} to {one.high:+,.3g})</title>"
-            f'<text x="{_LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(_short(one.label))}</text>'
+            f'<text x="{_LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(short(one.label))}</text>'
             f'<line class="a" x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}"/>'
             f'<circle class="a" cx="{middle:.1f}" cy="{y}" r="4"/>'
             f'<text x="{_LABELS + room + 8}" y="{y + 4}">{escape(one.text)}</text></g>'
         )
-    return _figure(title, len(shown[:MOST_BARS]) * _BAR, lines) if shown else ""
+    return figure(title, len(shown[:MOST_BARS]) * _BAR, lines) if shown else ""
 
 
-def _figure(title: str, height: int, lines: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A cell of a matrix: so many of so many are missing."""
+
+    row: str
+    column: str
+    missing: int
+    had: int
+
+
+def matrix(title: str, hits: Sequence[Hit]) -> str:
+    """Rows and columns in the order in which they come first; the more is missing, the darker."""
+    rows = list(dict.fromkeys(hit.row for hit in hits))[:MOST_BARS]
+    columns = list(dict.fromkeys(hit.column for hit in hits))
+    if len(columns) < 2 or len(columns) > _MOST_COLUMNS or not rows:
+        return ""
+    wide = (_WIDTH - _LABELS) / len(columns)
+    lines = [
+        f'<text class="dim" x="{_LABELS + (at + 0.5) * wide:.1f}" y="14" text-anchor="middle">'
+        f"<title>{escape(column)}</title>{escape(short(column, max(3, int(wide / _LETTER))))}</text>"
+        for at, column in enumerate(columns)
+    ]
+    found = {(hit.row, hit.column): hit for hit in hits}
+    for place, row in enumerate(rows, 1):
+        y = place * _BAR + 4
+        lines.append(f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{escape(short(row))}</text>')
+        for at, column in enumerate(columns):
+            lines.append(_cell(found.get((row, column)), f"{row}, {column}", _LABELS + at * wide, y, wide))
+    return figure(title, len(rows) * _BAR + 30, lines)
+
+
+def _cell(hit: Hit | None, about: str, x: float, y: float, wide: float) -> str:
+    place = f'x="{x + 1:.1f}" y="{y + 1}" width="{wide - 2:.1f}" height="{_BAR - 2}"'
+    if hit is None or not hit.missing:
+        tone, told = ("rail", "not hit") if hit is None else ("fine", f"all {hit.had} are back")
+        return f'<g><title>{escape(about)}: {told}</title><rect class="{tone}" {place}/></g>'
+    share = hit.missing / (hit.had or 1)
     return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f"<g><title>{escape(about)}: {hit.missing} of {hit.had} are missing</title>"
+        f'<rect class="rail" {place}/><rect class="bad" {place} opacity="{0.25 + 0.6 * share:.2f}"/>'
+        f'<text x="{x + wide / 2:.1f}" y="{y + 14}" text-anchor="middle">{hit.missing} of {hit.had}</text></g>'
+    )
+
+
+def figure(title: str, height: int, lines: Sequence[str], width: int = _WIDTH) -> str:
+    """A wide one takes a row of the page for itself."""
+    kind = " class=full" if width > _WIDTH else ""
+    return (
+        f'<figure{kind}><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(title)}">{"".join(lines)}</svg></figure>'
     )
 
 
-def _short(label: str) -> str:
+def short(label: str, length: int = _LABEL_LENGTH) -> str:
     """Of a name with its end, which is what tells nodes apart; of a sentence its beginning."""
-    if len(label) <= _LABEL_LENGTH:
+    if len(label) <= length:
         return label
-    n_first = _LABEL_LENGTH - 1 if " " in label else 9
-    return f"{label[:n_first]}…{label[len(label) - (_LABEL_LENGTH - 1 - n_first) :]}"
+    n_first = length - 1 if " " in label else length // 3
+    return f"{label[:n_first]}…{label[len(label) - (length - 1 - n_first) :]}"

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import ClassVar
 
 from kubesched.explanation.layout import readable
 from kubesched.k8s.model.requests import CPU, MEMORY
@@ -21,6 +22,7 @@ from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 MOST_ROWS = 300
 _MOST_TABLE_BYTES = 180_000
 _MOST_LINES = 300
+_FEW_LINES = 25
 _MOST_CELL = 300
 _ROWS_TO_FILTER = 8
 
@@ -43,14 +45,26 @@ class ReportPage:
         tables = "".join(_section(name, found) for name, found in self.tables.items() if len(found))
         assumed = "".join(f"<li>{escape(one)}</li>" for one in self.assumptions)
         parts = [
-            f"<header><p class=dim>{escape(self.command)}</p>",
-            f'<h1 class="{escape(self.tone)}">{escape(self.headline)}</h1></header>',
-            f"<section class=plots>{''.join(self.plots)}</section>" if self.plots else "",
+            self._top(),
             _text_section(self.text),
             tables,
             f"<section><h2>Assumptions</h2><ul>{assumed}</ul></section>" if assumed else "",
         ]
         return whole_page(f"{self.command}: {self.headline}", chr(10).join(filter(None, parts)), _SCRIPT)
+
+    def first_screen(self) -> str:
+        """For a notebook, among other things: no script, and a style that reaches nothing else."""
+        return (
+            f"<style>.kubesched-page{{{_STYLE}}}</style><div class=kubesched-page><main>"
+            f"{self._top()}{_text_section(self.text, _FEW_LINES)}</main></div>"
+        )
+
+    def _top(self) -> str:
+        return (
+            f"<header><p class=dim>{escape(self.command)}</p>"
+            f'<h1 class="{escape(self.tone)}">{escape(self.headline)}</h1></header>\n'
+            f"<section class=plots>{''.join(self.plots)}</section>"
+        )
 
 
 def whole_page(title: str, body: str, script: str, style: str = "") -> str:
@@ -62,18 +76,39 @@ def whole_page(title: str, body: str, script: str, style: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n"
-        f"<body><main>{body}</main>\n<script>{script}</script></body></html>\n"
+        f"<title>{escape(title)}</title><style>body{{margin:0}}.kubesched-page{{{_STYLE}}}{style}</style></head>\n"
+        f"<body class=kubesched-page><main>{body}</main>\n<script>{script}</script></body></html>\n"
     )
 
 
-def _text_section(text: str) -> str:
+class ReportAsPage:
+    """What a report of the library can do that has a page."""
+
+    __slots__ = ()
+    command: ClassVar[str]
+    """`kubesched outage`."""
+
+    def to_page(self) -> ReportPage:
+        from kubesched.planning.report_pages import page_of
+
+        return page_of(self)
+
+    def to_html(self) -> str:
+        """The report as one page that needs nothing else, as `--report` writes it."""
+        return self.to_page().to_html()
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        return self.to_page().first_screen()
+
+
+def _text_section(text: str, most: int = _MOST_LINES) -> str:
     lines = text.strip("\n").splitlines()
     if not lines:
         return ""
-    more = len(lines) - _MOST_LINES
+    more = len(lines) - most
     told = f"<p class=dim>and {more} more lines (-o wide prints them)</p>" if more > 0 else ""
-    shown = escape("\n".join(lines[:_MOST_LINES]))
+    shown = escape("\n".join(lines[:most]))
     return f"<section><h2>Summary</h2><pre>{shown}</pre>{told}</section>"
 
 
@@ -132,12 +167,11 @@ def shown_number(column: str, number: float) -> str:
 
 
 _STYLE = """
-:root{--bg:#fff;--fg:#1f2328;--dim:#59636e;--line:#d1d9e0;--soft:#f6f8fa;--good:#1a7f37;--bad:#c4321c;--a:#0969da;
---b:#bf5b00}
-@media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--dim:#9198a1;--line:#3d444d;--soft:#161b22;
---good:#3fb950;--bad:#ff7b6b;--a:#58a6ff;--b:#e3973e}}
+--bg:#fff;--fg:#1f2328;--dim:#59636e;--line:#d1d9e0;--soft:#f6f8fa;--good:#1a7f37;--bad:#c4321c;--a:#0969da;
+--b:#bf5b00;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif;
+@media (prefers-color-scheme:dark){--bg:#0d1117;--fg:#e6edf3;--dim:#9198a1;--line:#3d444d;--soft:#161b22;
+--good:#3fb950;--bad:#ff7b6b;--a:#58a6ff;--b:#e3973e}
 *{box-sizing:border-box}
-body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:76rem;margin:0 auto;padding:1.5rem}
 header p{margin:0}h1{font-size:1.45rem;line-height:1.3;margin:.2rem 0 1.2rem;overflow-wrap:anywhere}
 h1.good{color:var(--good)}h1.bad{color:var(--bad)}
@@ -162,8 +196,12 @@ svg .rail{fill:var(--soft)}svg .a{fill:var(--a)}svg .b{fill:var(--b)}svg .bad{fi
 svg .good{fill:var(--good)}
 svg path.a{fill:none;stroke:var(--a);stroke-width:2}svg path.b{fill:none;stroke:var(--b);stroke-width:2}
 svg line{stroke:var(--line)}svg line.a{stroke:var(--a);stroke-width:2}
-@media print{:root{--bg:#fff;--fg:#000;--dim:#444;--line:#bbb;--soft:#f4f4f4;--good:#1a7f37;--bad:#c4321c;--a:#0969da;
---b:#bf5b00}main{max-width:none;padding:0}input{display:none}.wide{overflow:visible;max-height:none}
+svg .fine{fill:var(--good);opacity:.25}svg .was{opacity:.3}svg .band{fill:var(--a);opacity:.3}
+svg g:hover>.band{opacity:.65}.full{grid-column:1/-1}.full svg{max-width:none}
+svg .tile{fill:var(--bg);stroke:var(--line)}svg .goes{stroke:var(--bad);stroke-dasharray:4 3}
+svg .comes{stroke:var(--good);stroke-width:2}
+@media print{--bg:#fff;--fg:#000;--dim:#444;--line:#bbb;--soft:#f4f4f4;--good:#1a7f37;--bad:#c4321c;--a:#0969da;
+--b:#bf5b00;main{max-width:none;padding:0}input{display:none}.wide{overflow:visible;max-height:none}
 pre{white-space:pre-wrap}figure,tr{break-inside:avoid}h2{break-after:avoid}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """

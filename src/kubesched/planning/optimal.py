@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from os import PathLike
 from statistics import pstdev
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
 from kubesched.planning.catalogue_files import catalogue_from, from_nodes, read_catalogue
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
 from kubesched.planning.plan.patterns import has_solver
 from kubesched.planning.plan.planned_world import planned_world
@@ -75,7 +76,9 @@ class PriorityTier:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimalityReport:
+class OptimalityReport(ReportAsPage):
+    command: ClassVar[str] = "kubesched optimal"
+
     n_nodes: int
     least_nodes: int
     """No placement does with fewer of these nodes."""

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style
 from kubesched.k8s.model.requests import PODS
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.statistics import Share
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.options import SimulationOptions
@@ -97,8 +98,10 @@ class CaseResult:
 
 
 @dataclass(frozen=True, repr=False)
-class OutageReport:
+class OutageReport(ReportAsPage):
     """Each failure case with what it did. `survives` is the answer; `str()` is the report as text."""
+
+    command: ClassVar[str] = "kubesched outage"
 
     results: tuple[CaseResult, ...]
     every: str | None

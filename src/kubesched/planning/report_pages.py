@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubesched.explanation.layout import Style, Tone, listed
-from kubesched.planning.html_plots import Bar, Difference, bars, forest, levels, shares
+from kubesched.planning.html_maps import MOST_TILES, Tile, flow, node_map
+from kubesched.planning.html_plots import Bar, Difference, Hit, bars, forest, levels, matrix, shares
 from kubesched.planning.html_report import ReportPage
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
@@ -34,6 +35,12 @@ class TabledReport(Protocol):
     def render(self, style: Style) -> str: ...
 
 
+def page_of(report: Any) -> ReportPage:
+    """Of any report of planning."""
+    made = check_page if report.command == "kubesched check" else planning_page
+    return made(report.command, report)
+
+
 def planning_page(command: str, report: TabledReport) -> ReportPage:
     return page(command, report.render, report.tables, report.assumptions)
 
@@ -53,7 +60,7 @@ def page(
 
     headline, _, text = render(Style(width=_WIDTH, paint=noted)).partition("\n")
     tone = tones[0].value if tones and tones[0] in (Tone.GOOD, Tone.BAD) else ""
-    drawn = [plot for name, draw in _PLOTS.items() if name in tables for plot in draw(tables[name])]
+    drawn = [plot for name, draw in _PLOTS.items() if name in tables for plot in draw(tables[name]) if plot]
     shown = {name: _worst_first(name, found) for name, found in tables.items()}
     return ReportPage(command, headline, tone, _unassumed(text, assumptions), tuple(drawn), shown, assumptions)
 
@@ -134,15 +141,11 @@ def explanation_tables(explanation: Explanation | None) -> dict[str, ColumnTable
 
 # -- plots, by the table's name ----------------------------------------------------------------------------------------
 
-_AMOUNTS = {
-    "cpu_allocatable_milli": INT,
-    "cpu_requested_milli": INT,
-    "memory_allocatable_bytes": INT,
-    "memory_requested_bytes": INT,
-}
-
 
 def _node_plots(found: ColumnTable) -> list[str]:
+    if len(found) <= MOST_TILES:
+        title = "Nodes before (pale) and after" if "fate" in found.kinds else "Nodes: what is requested of each"
+        return [node_map(title, [_tile(row._asdict()) for row in found.named()])]
     plots = []
     for resource, unit in (("cpu", "milli"), ("memory", "bytes")):
         amounts = zip(
@@ -153,9 +156,60 @@ def _node_plots(found: ColumnTable) -> list[str]:
     return plots
 
 
+def _tile(row: dict[str, Any]) -> Tile:
+    shares, before = {}, {}
+    for resource, unit in (("cpu", "milli"), ("memory", "bytes")):
+        whole = row[f"{resource}_allocatable_{unit}"] or 0
+        if whole:
+            shares[resource] = (row[f"{resource}_requested_{unit}"] or 0) / whole
+            if f"{resource}_before_{unit}" in row:
+                before[resource] = (row[f"{resource}_before_{unit}"] or 0) / whole
+    fate = row.get("fate") or ""
+    if "offer" in row:
+        row["zone"] = str(row["offer"]).partition("/")[2].partition("/")[0]  # as `Option.name` has it
+    groups = [f"{name} {row[name]}" for name in ("pool", "zone") if row.get(name)]
+    return Tile(row["name"], ", ".join(groups), shares, before, "" if fate == "stays" else fate)
+
+
 def _timeline_plots(found: ColumnTable) -> list[str]:
-    series = [(name, [float(n or 0) for n in found[name]]) for name in ("running", "pending")]
-    return [levels("Pods over time", [float(at or 0) for at in found["at_s"]], series, "s")]
+    at = [float(one or 0) for one in found["at_s"]]
+    plots = []
+    for title, names in (("Pods over time", ("running", "pending")), ("Nodes over time", ("upgraded", "nodes"))):
+        series = [(name, [float(n or 0) for n in found[name]]) for name in names if name in found.kinds]
+        plots += [levels(title, at, series, "s")] if any(any(values) for _, values in series) else []
+    return plots
+
+
+def _loss_plots(found: ColumnTable) -> list[str]:
+    """Of the workloads that lose pods in a case."""
+    rows = found.named()
+    if "missing" not in found.kinds:
+        return []
+    lossy = {(row.namespace, row.workload) for row in rows if row.missing}
+    hits = [
+        Hit(f"{row.namespace} {row.workload}", row.case, row.missing, row.had)
+        for row in rows
+        if (row.namespace, row.workload) in lossy
+    ]
+    return [matrix("Pods that are missing, by workload and by what fails", hits)]
+
+
+def _move_plots(found: ColumnTable) -> list[str]:
+    return [flow("Where pods go", [(row.source, row.target) for row in found.named()])]
+
+
+def _dry_run_plots(found: ColumnTable) -> list[str]:
+    if "target" not in found.kinds:
+        return []
+    return [flow("Where pods go", [(row.node, row.target or "nowhere") for row in found.named()])]
+
+
+def _machine_plots(found: ColumnTable) -> list[str]:
+    shown = [
+        Bar(f"{row.count} x {row.shape} {row.zone}", row.count * row.price, f"{row.count * row.price:,.4g}")
+        for row in found.named()
+    ]
+    return [bars("Cost of an hour, by machine", sorted(shown, key=lambda bar: -bar.amount))]
 
 
 def _case_plots(found: ColumnTable) -> list[str]:
@@ -169,9 +223,10 @@ def _step_plots(found: ColumnTable) -> list[str]:
     if not rows:
         return []
     saved = [0.0, *(float(row.saved_so_far or 0) for row in rows)]
-    evicted = [Bar(f"{row.step}: {row.delete}", row.evictions, f"{row.evictions:,}") for row in rows]
-    line = levels("Saved, step by step", [float(n) for n in range(len(saved))], [("saved so far", saved)], "steps")
-    return [line if saved[-1] else "", bars("Evictions, step by step", evicted)]
+    evicted = [0.0, *(float(row.evicted_so_far or 0) for row in rows)]
+    by_step = [Bar(f"{row.step}: {row.delete}", row.evictions, f"{row.evictions:,}") for row in rows]
+    line = levels("Saved, by pods evicted", evicted, [("saved an hour", saved)], "pods evicted")
+    return [line if saved[-1] else "", bars("Evictions, step by step", by_step)]
 
 
 def _try_plots(found: ColumnTable) -> list[str]:
@@ -227,10 +282,14 @@ def _rejected_plots(found: ColumnTable) -> list[str]:
 
 
 _PLOTS: dict[str, Callable[[ColumnTable], list[str]]] = {
+    "machines": _machine_plots,
     "nodes": _node_plots,
     "timeline": _timeline_plots,
     "cases": _case_plots,
+    "workloads": _loss_plots,
+    "moves": _move_plots,
     "steps": _step_plots,
+    "pods": _dry_run_plots,
     "tries": _try_plots,
     "resources": _resource_plots,
     "runs": _run_plots,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, wrapped
 from kubesched.planning.check.positions import Position
+from kubesched.planning.html_report import ReportAsPage
 
 _FINDINGS_SHOWN = 10
 
@@ -56,8 +57,10 @@ class RuleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(ReportAsPage):
     """`passed` is the answer; `str()` is the report as text. `kubesched.planning.check.formats` has the others."""
+
+    command: ClassVar[str] = "kubesched check"
 
     name: str
     results: tuple[RuleResult, ...]

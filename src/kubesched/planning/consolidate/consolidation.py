@@ -7,6 +7,7 @@ from a small cluster bought anew; it takes what saves most. So it never saves le
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,19 +18,20 @@ from typing import Any
 from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.consolidate.bound import cheapest_possible
 from kubesched.planning.consolidate.budgets import RestingBudgets
 from kubesched.planning.consolidate.peers import cluster_autoscaler, karpenter
-from kubesched.planning.consolidate.removal import NodeRemover
+from kubesched.planning.consolidate.removal import NodeRemover, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
-from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode
+from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeChange
 from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
 from kubesched.planning.consolidate.search import from_compaction, from_karpenter, from_rebuying
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.daemons import daemon_makers
-from kubesched.planning.node_groups import nodes_of
+from kubesched.planning.node_groups import group_of, nodes_of
 from kubesched.planning.owners import PodOwners
 from kubesched.planning.prices import NodePrices
 from kubesched.simulator.library import world as load_world
@@ -173,6 +175,7 @@ class Consolidation:
             first = self._searched(self._request.policies[0], cost)
             others = dict(self._others(first, cost))
             steps, rounds = in_rounds(self.state(), first.steps, self._request.parallel, self._request.budget)
+            nodes = self._node_changes(steps)
         request = self._request
         return ConsolidationReport(
             policy=request.policies[0],
@@ -188,6 +191,7 @@ class Consolidation:
             others=others,
             stopped=first.stopped or ("limit" if self._is_limited(first) else "fixed point"),
             assumptions=tuple(self.assumptions(n_left_out)),
+            nodes=tuple(nodes),
         )
 
     @contextmanager
@@ -249,6 +253,29 @@ class Consolidation:
         gone = {name for step in state.steps for name in step.delete}
         there = [name for name in self._world.nodes if name in state.kept and name not in gone]
         return [KeptNode(name, state.kept[name][1]) for name in sorted(there)]
+
+    def _node_changes(self, steps: Sequence[ConsolidationStep]) -> list[NodeChange]:
+        """By what each pod that moves asks for."""
+        world = self._world
+        before = {name: node_amounts(world, name) for name in world.nodes}
+        launched = [one for step in steps for one in step.launch]
+        after = {name: Counter(asked) for name, (_, asked) in before.items()}
+        after |= {one.name: Counter(one.daemons) for one in launched}
+        for move in (move for step in steps for move in step.moves):
+            asked = {name: n for name, n in world.pod(move.pod).resources.requests.items() if name in (CPU, MEMORY)}
+            after[move.source].subtract(asked)
+            after[move.target].update(asked)
+        gone = {name for step in steps for name in step.delete}
+        found = []
+        for name, (has, asked) in before.items():
+            zone, pool = (group_of(world.node(name), by) or "" for by in ("zone", "pool"))
+            fate = "goes" if name in gone else "stays"
+            found.append(NodeChange(name, zone, pool, fate, has, asked, {} if name in gone else after[name]))
+        for one in launched:
+            if one.name not in gone:
+                where = one.option.offer.zone, one.option.pool.name
+                found.append(NodeChange(one.name, *where, "comes", one.amounts, {}, after[one.name]))
+        return found
 
     def _is_limited(self, found: _Found) -> bool:
         request = self._request

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
 from kubesched.planning.consolidate.consolidation import Consolidation
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.prices import money
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.trial import LoadedWorld
@@ -39,8 +40,10 @@ class NodeDryRun:
 
 
 @dataclass(frozen=True, repr=False)
-class DryRunReport:
+class DryRunReport(ReportAsPage):
     """For each node whether it could go. `str()` is the report as text."""
+
+    command: ClassVar[str] = "kubesched consolidate"
 
     nodes: tuple[NodeDryRun, ...]
     rules: str

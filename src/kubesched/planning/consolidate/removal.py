@@ -6,14 +6,14 @@ they are gone. A removal counts if every pod finds a node during the drain, or, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey, controller_of
-from kubesched.k8s.model.requests import PODS
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
@@ -37,6 +37,21 @@ class LaunchedNode:
     name: str
     option: Option
     price: int
+    amounts: Mapping[str, int]
+    """What it has."""
+    daemons: Mapping[str, int]
+    """What its daemons ask for."""
+
+
+def node_amounts(world: LoadedWorld, name: str) -> tuple[dict[str, int], dict[str, int]]:
+    """What a node has of cpu and memory, and what is asked of it."""
+    table = world.cluster.table
+    row = table.rows[name]
+    has, asked = (
+        {resource: int(columns.get(resource, table.zeros).data[row]) for resource in (CPU, MEMORY)}
+        for columns in (table.allocatable, table.requested)
+    )
+    return has, asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,7 @@ class NodeRemover:
         """A new node of this option, with its daemons."""
         node = join_with_daemons(trial, option, self._daemons_of(option))
         trial.settle(to_first_failure=True)
-        return LaunchedNode(node.name, option, option.offer.price or 0)
+        return LaunchedNode(node.name, option, option.offer.price or 0, *node_amounts(self._world, node.name))
 
     def _daemons_of(self, option: Option) -> tuple[Pod, ...]:
         known = self._daemons.get(option.name)

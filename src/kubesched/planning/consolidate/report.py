@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import HOURS_A_MONTH, NANOS
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationStep
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -29,6 +31,11 @@ _STEP_COLUMNS = {
     "balanced_score": FLOAT,
 }
 _MOVE_COLUMNS = {"step": INT, "pod": TEXT, "workload": TEXT, "source": TEXT, "target": TEXT}
+_NODE_COLUMNS = {
+    **dict.fromkeys(("name", "zone", "pool", "fate"), TEXT),
+    **dict.fromkeys(("cpu_allocatable_milli", "cpu_before_milli", "cpu_requested_milli"), INT),
+    **dict.fromkeys(("memory_allocatable_bytes", "memory_before_bytes", "memory_requested_bytes"), INT),
+}
 _KEPT_COLUMNS = {"node": TEXT, "reason": TEXT, "pod": TEXT, "text": TEXT}
 
 
@@ -38,8 +45,22 @@ class KeptNode:
     reason: KeepReason
 
 
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """How full a node is before and after the steps, of cpu and memory."""
+
+    node: str
+    zone: str
+    pool: str
+    fate: str
+    """`stays`, `goes` or `comes`."""
+    has: Mapping[str, int]
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+
 @dataclass(frozen=True, repr=False)
-class ConsolidationReport:
+class ConsolidationReport(ReportAsPage):
     """Which nodes can go, in which order. `str()` is the report as text."""
 
     policy: str
@@ -62,6 +83,9 @@ class ConsolidationReport:
     stopped: str
     """`fixed point`, `limit`, `time` or `interrupted`."""
     assumptions: tuple[str, ...]
+    nodes: tuple[NodeChange, ...] = ()
+
+    command: ClassVar[str] = "kubesched consolidate"
 
     @property
     def saving(self) -> int:
@@ -97,7 +121,7 @@ class ConsolidationReport:
 
     @property
     def tables(self) -> dict[str, ColumnTable]:
-        """`steps`, `moves` (of each pod), and `kept` (nodes that stay, with the reason)."""
+        """`steps`, `moves` (of each pod), `kept` (nodes that stay, with the reason), and `nodes`: how full each is."""
         moves = [
             (number, m.pod, m.workload, m.source, m.target) for number, s in enumerate(self.steps, 1) for m in s.moves
         ]
@@ -106,6 +130,7 @@ class ConsolidationReport:
             "steps": ColumnTable(_STEP_COLUMNS, self._step_rows()),
             "moves": ColumnTable(_MOVE_COLUMNS, moves),
             "kept": ColumnTable(_KEPT_COLUMNS, kept),
+            "nodes": ColumnTable(_NODE_COLUMNS, [_node_row(one) for one in self.nodes]),
         }
 
     def _step_rows(self) -> list[tuple[Any, ...]]:
@@ -180,3 +205,8 @@ class ConsolidationReport:
 
     def __repr__(self) -> str:
         return f"<ConsolidationReport: {self.headline}>"
+
+
+def _node_row(one: NodeChange) -> tuple[str | int | None, ...]:
+    amounts = [kind.get(resource, 0) for resource in (CPU, MEMORY) for kind in (one.has, one.before, one.after)]
+    return one.node, one.zone or None, one.pool or None, one.fate, *amounts

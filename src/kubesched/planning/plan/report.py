@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import CATALOGUE_VERSION, HOURS_A_MONTH, NANOS, price_text
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.plan.reading import Unplaceable
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
@@ -66,7 +67,9 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(ReportAsPage):
+    command: ClassVar[str] = "kubesched plan"
+
     answer: str
     """`yes`; `no` if no set of machines places every pod; `undecided` if the time was over before one was found."""
     objective: str

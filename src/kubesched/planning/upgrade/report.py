@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.upgrade.rolling import StuckNode
 from kubesched.planning.upgrade.strategies import UpgradeStrategy
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
 _STUCK_COLUMNS = {"node": TEXT, "since_s": FLOAT, "pod": TEXT, "budgets": TEXT, "outcome": TEXT}
+_TIMELINE_COLUMNS = {"at_s": FLOAT, "upgraded": INT, "nodes": INT, "pending": INT}
 _TRY_COLUMNS = {"order": TEXT, "max_surge": TEXT, "finishes": TEXT, "duration_s": FLOAT, "moves": INT}
 
 
@@ -38,6 +40,8 @@ class UpgradeOutcome:
     """Pods that have no node in the end, but had one before."""
     peak_nodes: int
     extra_node_hours: float
+    timeline: tuple[tuple[float, int, int, int], ...] = ()
+    """At each change: seconds since the beginning, nodes upgraded, nodes there, pods that wait."""
     interrupted_s: float | None = None
     """How far it was played, if it was interrupted."""
 
@@ -56,8 +60,10 @@ class UpgradeOutcome:
 
 
 @dataclass(frozen=True, repr=False)
-class UpgradeReport:
+class UpgradeReport(ReportAsPage):
     """`finishes` is the answer; `str()` is the report as text."""
+
+    command: ClassVar[str] = "kubesched upgrade"
 
     pool: str | None
     preset: str | None
@@ -91,6 +97,7 @@ class UpgradeReport:
 
     @property
     def tables(self) -> dict[str, ColumnTable]:
+        """`tries` (each that was played), `stuck` (pods that block), `timeline` (of the one that was asked for)."""
         stuck = [
             (one.node, one.since_s, pod.pod, " ".join(pod.budgets) or None, one.outcome)
             for one in self.outcome.stuck
@@ -100,7 +107,11 @@ class UpgradeReport:
             (one.strategy.order, str(one.strategy.max_surge), str(one.finishes).lower(), one.duration_s, one.moves)
             for one in (self.outcome, *self.orders, *self.surges)
         ]
-        return {"tries": ColumnTable(_TRY_COLUMNS, tries), "stuck": ColumnTable(_STUCK_COLUMNS, stuck)}
+        return {
+            "tries": ColumnTable(_TRY_COLUMNS, tries),
+            "stuck": ColumnTable(_STUCK_COLUMNS, stuck),
+            "timeline": ColumnTable(_TIMELINE_COLUMNS, list(self.outcome.timeline)),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -56,6 +56,8 @@ class RollingUpgrade:
     extra_node_s: float = 0.0
     """Node-seconds of machines beyond those there were."""
     finished_s: float | None = None
+    levels: list[tuple[float, int, int]] = field(default_factory=list)
+    """At each change: when, how many nodes are upgraded, how many machines are there."""
 
     def __post_init__(self) -> None:
         self._surge, self._lacking = self.strategy.numbers(len(self.names))
@@ -103,6 +105,7 @@ class RollingUpgrade:
         if self.finished_s is None and not is_busy:
             self.finished_s = self._now_s
             self._count()
+        self._note_levels()
 
     def _drain(self, name: str) -> None:
         self._draining[name] = self._now_s
@@ -181,6 +184,7 @@ class RollingUpgrade:
         else:
             self._is_stopped = True
             self._count()
+            self._note_levels()
 
     def end(self) -> None:
         """The run is over: whoever is still being drained would be for ever."""
@@ -229,6 +233,9 @@ class RollingUpgrade:
         extra = max(0, self._n_there - len(self.names))
         self.extra_node_s += extra * (self._now_s - self._changed_s)
         self._changed_s = self._now_s
+
+    def _note_levels(self) -> None:
+        self.levels.append((self._now_s - BEGINS_AT_S, len(self.done), self._n_there))
 
     def _note_peak(self) -> None:
         self.peak_nodes = max(self.peak_nodes, self._n_there)

@@ -224,6 +224,7 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
     end_s = cluster.clock.elapsed_s
     waiting = [one for one in later if one.scheduled_s is None and not one.is_gone]
     finished_s = rolling.finished_s
+    pending = _waiting_over_time(later, end_s)
     return UpgradeOutcome(
         strategy=rolling.strategy,
         n_nodes=len(names),
@@ -234,11 +235,12 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
         n_pods=n_pods,
         moves=len(drained),
         forced=sum(one.cause == FORCED for one in drained),
-        most_pending=_most_at_once(later, end_s),
+        most_pending=max((n for _, n in pending), default=0),
         longest_wait_s=round(max((_waited_s(one, end_s) for one in later), default=0.0), 3),
         waiting=tuple(sorted(one.key for one in waiting)),
         peak_nodes=rolling.peak_nodes,
         extra_node_hours=round(rolling.extra_node_s / 3600, 6),
+        timeline=_timeline(rolling.levels, pending),
         interrupted_s=round(max(0.0, end_s - BEGINS_AT_S), 3) if cluster.is_stopped else None,
     )
 
@@ -257,16 +259,30 @@ def _waited_s(record: PodRecord, end_s: float) -> float:
     return (end_s if until_s is None else until_s) - record.created_s
 
 
-def _most_at_once(records: Iterable[PodRecord], end_s: float) -> int:
-    """Of pods that wait longer than an instant."""
+def _waiting_over_time(records: Iterable[PodRecord], end_s: float) -> list[tuple[float, int]]:
+    """How many pods wait since when, of those that wait longer than an instant."""
     changes: Counter[float] = Counter()
     for record in records:
         waited_s = _waited_s(record, end_s)
         if waited_s > 0:
             changes[record.created_s] += 1
             changes[record.created_s + waited_s] -= 1
-    most = n = 0
+    found, n = [], 0
     for at_s in sorted(changes):
         n += changes[at_s]
-        most = max(most, n)
-    return most
+        found.append((at_s - BEGINS_AT_S, n))
+    return found
+
+
+def _timeline(
+    levels: Sequence[tuple[float, int, int]], pending: Sequence[tuple[float, int]]
+) -> tuple[tuple[float, int, int, int], ...]:
+    """One row for each instant at which a number changes."""
+    upgraded = {at_s: numbers for at_s, *numbers in levels}
+    waiting = dict(pending)
+    rows: list[tuple[float, int, int, int]] = []
+    numbers, n_waiting = [0, levels[0][2] if levels else 0], 0
+    for at_s in sorted({*upgraded, *waiting}):
+        numbers, n_waiting = upgraded.get(at_s, numbers), waiting.get(at_s, n_waiting)
+        rows.append((round(at_s, 3), numbers[0], numbers[1], n_waiting))
+    return tuple(rows)
