@@ -76,7 +76,7 @@ def whole_page(title: str, body: str, script: str, style: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>body{{margin:0}}.kubesched-page{{{_STYLE}}}{style}</style></head>\n"
+        f"<title>{escape(title)}</title><style>body{{margin:0}}.kubesched-page{{{_STYLE}{style}}}</style></head>\n"
         f"<body class=kubesched-page><main>{body}</main>\n<script>{script}</script></body></html>\n"
     )
 

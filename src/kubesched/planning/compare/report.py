@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
 from kubesched.planning.compare.metrics import PENDING, CompareError, Metric
 from kubesched.planning.compare.parting import NodeScores, Parting
+from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.statistics import PairedDifference, holm
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
@@ -133,8 +134,10 @@ _PARTING_COLUMNS = {
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonReport:
+class ComparisonReport(ReportAsPage):
     """`comparison["packed"].difference("nodes_used").difference.interval`; `str()` is the report as text."""
+
+    command: ClassVar[str] = "kubesched compare"
 
     baseline: str
     runs: tuple[ComparedRun, ...]

@@ -25,7 +25,7 @@ from kubesched.planning.consolidate.budgets import RestingBudgets
 from kubesched.planning.consolidate.peers import cluster_autoscaler, karpenter
 from kubesched.planning.consolidate.removal import NodeRemover, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
-from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeChange
+from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeBeforeAfter
 from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
 from kubesched.planning.consolidate.search import from_compaction, from_karpenter, from_rebuying
@@ -254,7 +254,7 @@ class Consolidation:
         there = [name for name in self._world.nodes if name in state.kept and name not in gone]
         return [KeptNode(name, state.kept[name][1]) for name in sorted(there)]
 
-    def _node_changes(self, steps: Sequence[ConsolidationStep]) -> list[NodeChange]:
+    def _node_changes(self, steps: Sequence[ConsolidationStep]) -> list[NodeBeforeAfter]:
         """By what each pod that moves asks for."""
         world = self._world
         before = {name: node_amounts(world, name) for name in world.nodes}
@@ -270,11 +270,11 @@ class Consolidation:
         for name, (has, asked) in before.items():
             zone, pool = (group_of(world.node(name), by) or "" for by in ("zone", "pool"))
             fate = "goes" if name in gone else "stays"
-            found.append(NodeChange(name, zone, pool, fate, has, asked, {} if name in gone else after[name]))
+            found.append(NodeBeforeAfter(name, zone, pool, fate, has, asked, {} if name in gone else after[name]))
         for one in launched:
             if one.name not in gone:
                 where = one.option.offer.zone, one.option.pool.name
-                found.append(NodeChange(one.name, *where, "comes", one.amounts, {}, after[one.name]))
+                found.append(NodeBeforeAfter(one.name, *where, "comes", one.amounts, {}, after[one.name]))
         return found
 
     def _is_limited(self, found: _Found) -> bool:

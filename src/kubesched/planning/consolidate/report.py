@@ -46,7 +46,7 @@ class KeptNode:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeChange:
+class NodeBeforeAfter:
     """How full a node is before and after the steps, of cpu and memory."""
 
     node: str
@@ -83,7 +83,7 @@ class ConsolidationReport(ReportAsPage):
     stopped: str
     """`fixed point`, `limit`, `time` or `interrupted`."""
     assumptions: tuple[str, ...]
-    nodes: tuple[NodeChange, ...] = ()
+    nodes: tuple[NodeBeforeAfter, ...] = ()
 
     command: ClassVar[str] = "kubesched consolidate"
 
@@ -207,6 +207,6 @@ class ConsolidationReport(ReportAsPage):
         return f"<ConsolidationReport: {self.headline}>"
 
 
-def _node_row(one: NodeChange) -> tuple[str | int | None, ...]:
+def _node_row(one: NodeBeforeAfter) -> tuple[str | int | None, ...]:
     amounts = [kind.get(resource, 0) for resource in (CPU, MEMORY) for kind in (one.has, one.before, one.after)]
     return one.node, one.zone or None, one.pool or None, one.fate, *amounts
