@@ -10,6 +10,8 @@ from kubesched.k8s.workloads.actions import Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.live.recorder import InformerStream, write_to
 from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.older.config.generations import generation_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.score import Seeded
@@ -27,10 +29,18 @@ def configuration(document: object = None) -> KubeSchedulerConfiguration:
     return GivenConfiguration.read(document, None, None, None).as_of_today().config  # type: ignore[arg-type]
 
 
-def recorded_run(manifests: str, document: object = None, until_s: float = 600.0, seed: int = 3) -> list[Recorded]:
+def recorded_run(
+    manifests: str, document: object = None, until_s: float = 600.0, seed: int = 3, emulate: str = ""
+) -> list[Recorded]:
     """What happens when these manifests are simulated; nodes are there when the recording begins."""
     given = load(read_objects(manifests, SIMULATED_KINDS))
-    loop = build_loop(configuration(document), Seeded(seed))
+    if emulate:
+        generation = generation_of(emulate)
+        assert generation is not None
+        emulation = GivenConfiguration.read(None, None, None, None).as_of(generation)
+        loop = build_loop(emulation.config, Seeded(seed), variant=variant_of(emulation))
+    else:
+        loop = build_loop(configuration(document), Seeded(seed))
     options = SimulationOptions(until_s=until_s, seed=seed)
     cluster = VirtualCluster(loop, SeededNames(seed), options, Bursts())
     seen: list[Recorded] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from kubesched.simulator.recording.anonymous import Anonymiser
 from kubesched.simulator.recording.lines import BindingSeen
 from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded, RecordingReader
 from kubesched.simulator.replay.agreement import Agreement
-from kubesched.simulator.replay.judge import BindingJudge, BindingVerdict
+from kubesched.simulator.replay.judge import AGREEMENT, BindingJudge, BindingVerdict
 from kubesched.simulator.replay.open_replay import judged, open_replay
 
 _PACKED = {
@@ -73,6 +74,44 @@ def test_a_missing_filter_is_found_and_named() -> None:
     infeasible = [group for group in found.groups if group[0] is BindingVerdict.INFEASIBLE]
     assert {plugin for _, plugin, _ in infeasible} == {"PodTopologySpread"}
     assert "node(s) didn't match pod topology spread constraints" in infeasible[0][2]
+
+
+def _planted(kind: str) -> dict[str, Any]:
+    """A scheduler that is not as ours, and what names it."""
+    weights: dict[str, Any] = {
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "NodeResourcesFit", "weight": 9}]}}}]
+    }
+    missing: dict[str, Any] = {"profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "InterPodAffinity"}]}}}]}
+    base = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    planted: dict[str, dict[str, Any]] = {
+        "other weights": {"document": base | weights},
+        "a missing score plugin": {"document": base | missing},
+        "a missing filter": {"document": _NO_SPREAD},
+        "v1.19": {"emulate": "1.19"},
+        "v1.13": {"emulate": "1.13"},
+    }
+    return planted[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("other weights", {"InterPodAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"}),
+        ("a missing score plugin", {"InterPodAffinity"}),
+        ("a missing filter", {"PodTopologySpread"}),
+        ("v1.19", {"InterPodAffinity", "NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"}),
+        ("v1.13", {"InterPodAffinity", "NodeResourcesFit", "PodTopologySpread", "NodeResourcesBalancedAllocation"}),
+    ],
+)
+def test_a_planted_change_is_found_and_named_within_200_decisions(kind: str, names: set[str]) -> None:
+    lasting = re.sub(r", annotations: {kubesched.dev/duration: \d+s}", "", manifests(9))
+    lasting = lasting.replace("replicas: 12", "replicas: 60").replace("replicas: 6\n", "replicas: 40\n")
+    events = recorded_run(lasting, **_planted(kind))
+    judge = BindingJudge(configuration())
+    found = [one for event in events for one in judge.feed(event)] + list(judge.finish())
+    other = [number for number, one in enumerate(found, 1) if one.verdict not in AGREEMENT]
+    assert other and other[0] <= 200
+    assert {one.plugin for one in found if one.verdict not in AGREEMENT} <= names
 
 
 def test_pods_of_other_schedulers_do_not_count(events: list[Recorded]) -> None:
