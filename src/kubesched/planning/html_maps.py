@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,14 +89,19 @@ def _drawn(tile: Tile, x: int, y: int, wide: int, high: int, is_labelled: bool) 
             if part
         ]
         if is_labelled:
-            text = "" if tile.fate == "goes" else f"{share:.0%}"
+            text = "" if tile.fate == "goes" else _percent(share)
             parts.append(f'<text class="dim" x="{x + wide - 8}" y="{bar_y + 8}" text-anchor="end">{text}</text>')
     return f"{''.join(parts)}</g>"
 
 
 def _told(name: str, tile: Tile) -> str:
-    now = f"{tile.shares.get(name, 0.0):.0%}"
-    return f"{name} {tile.before[name]:.0%}, then {now}" if name in tile.before else f"{name} {now}"
+    now = _percent(tile.shares.get(name, 0.0))
+    return f"{name} {_percent(tile.before[name])}, then {now}" if name in tile.before else f"{name} {now}"
+
+
+def _percent(share: float) -> str:
+    """Rounded down, as the tables are: a node that is nearly full is not full."""
+    return f"{math.floor(100 * share + 1e-9)} %"
 
 
 def flow(title: str, moves: Sequence[tuple[str, str]]) -> str:

@@ -80,7 +80,7 @@ def test_a_map_has_a_tile_for_each_node_whatever_their_number(n: int) -> None:
     tiles = [Tile(f"n-{i}", "zone a", {"cpu": 0.5}, {"cpu": 0.2}, "goes" if i == 0 else "") for i in range(n)]
     drawn = node_map("Nodes", tiles)
     assert drawn.count('class="tile ') == n + 1  # one in the legend
-    assert "n-0 goes: cpu 20%, then 50%" in drawn
+    assert "n-0 goes: cpu 20 %, then 50 %" in drawn
     assert node_map("Nodes", tiles * (MOST_TILES + 1)) == ""
 
 
