@@ -121,7 +121,9 @@ def _volumes_that_cannot_be_told_are_left_out(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _pending_claims_can_be_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    def find_question(pod: PodInfo, shared: SharedDevices, _: object, allocator: Any) -> questions.AskingPod:
+    def find_question(
+        pod: PodInfo, shared: SharedDevices, _: object, allocator: Any, **_more: object
+    ) -> questions.AskingPod:
         claims = tuple(claims_of(pod.pod, shared.book.get))
         return questions.AskingPod(pod, claims, allocator.order(claims))
 

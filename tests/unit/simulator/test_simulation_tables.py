@@ -118,7 +118,7 @@ def test_capsules_outlive_their_table_and_may_stay_unread() -> None:
 def test_without_nanoarrow_a_table_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nanoarrow", None)
     for ask in (TABLE.__arrow_c_stream__, TABLE.__arrow_c_schema__):
-        with pytest.raises(ImportError, match=r"pip install 'kubesched\[arrow\]'"):
+        with pytest.raises(ImportError, match=r"pip install '\.\[arrow\]'"):
             ask()
     assert TABLE.to_dict()["n"] == [1, None, -(2**62), 0]
 
