@@ -65,7 +65,7 @@ def gaps_of_large_plans(*, ideal: bool = False) -> Reached:
     """Machines of up to 96 cpus, priced by size."""
     machines = cases.cloud_catalogue()
     return _gaps(
-        [cases.plan(cases.pods_in_classes(6000, 20 + 5 * (n % 4), n), machines, 60, ideal=ideal) for n in (0, 2, 3, 4)],
+        [cases.plan(cases.pods_in_classes(6000, 20 + 5 * (n % 4), n), machines, 60, ideal=ideal) for n in range(5)],
         1.5 if ideal else 2.0,
     )
 
@@ -80,8 +80,11 @@ def gaps_with_small_machines(*, ideal: bool = False) -> Reached:
 
 
 def _gaps(reports: list[PlanReport], most_percent: float) -> Reached:
+    """Of the plans that buy 50 nodes or more, which is said; the worst stands for the 95th percentile of so few."""
     gaps = sorted(100 * report.gap for report in reports if report.n_nodes >= 50)
-    text = f"median {median(gaps):.1f} %, worst {gaps[-1]:.1f} % of {len(gaps)}"
+    if not gaps:
+        return Reached(f"none of {len(reports)} plans buys 50 nodes", False)
+    text = f"median {median(gaps):.1f} %, worst {gaps[-1]:.1f} %, of {len(gaps)} of {len(reports)} plans"
     return Reached(text, median(gaps) <= most_percent and gaps[-1] <= 5)
 
 
@@ -170,7 +173,7 @@ def room_of_every_workload() -> Reached:
 
 def comparison() -> Reached:
     took_s = questions.comparison()
-    return Reached(f"{took_s:.0f} s in one process", took_s < 60)
+    return Reached(f"{took_s:.0f} s in one process", took_s < 30)
 
 
 def check_of_a_dump() -> Reached:
@@ -186,10 +189,10 @@ ROWS = (
     Row("check: 5 checks on 300 nodes", "< 20 s, < 60 kB", check_of_a_dump),
     Row("plan: 1,000 pods, 30 classes, 100 offers", "first < 3 s, final < 30 s", plan_of_a_thousand),
     Row("plan: 10,000 pods, 200 classes, 600 offers, 2,000 nodes", "< 120 s, bound given", plan_of_ten_thousand),
-    Row("plan: gap with 50 or more new nodes", "median <= 2 %, p95 <= 5 %", gaps_of_large_plans),
-    Row("plan: the same by packing alone", "median <= 1.5 %", lambda: gaps_of_large_plans(ideal=True)),
-    Row("plan: gap with machines of at most 16 cpus", "median <= 2 %, p95 <= 5 %", gaps_with_small_machines),
-    Row("plan: these by packing alone", "median <= 1.5 %", lambda: gaps_with_small_machines(ideal=True)),
+    Row("plan: gap, 50 new nodes of at most 16 cpus", "median <= 2 %, p95 <= 5 %", gaps_with_small_machines),
+    Row("plan: the same by packing alone", "median <= 1.5 %", lambda: gaps_with_small_machines(ideal=True)),
+    Row("plan: gap, 50 new nodes of up to 96 cpus", "median <= 2 %, p95 <= 5 %", gaps_of_large_plans),
+    Row("plan: these by packing alone", "median <= 1.5 %", lambda: gaps_of_large_plans(ideal=True)),
     Row("plan: up to 10 new nodes proven or exhausted", ">= 80 % of cases", small_plans_decided),
     Row("plan: never dearer than first fit or one type", "100 % of cases", never_dearer),
     Row("plan: aggregate bound", "< 50 ms, NumPy only", aggregate_time),
