@@ -230,13 +230,14 @@ def _tried(
     about = (base.key, base.pod_group, base.n_pods, base.n_scheduled, base.n_tried)
     if not generated.status.is_success:
         return PodGroupExplanation(*about, problem=generated.status.message)
-    findings = []
+    findings, takes = [], None
     for placement in generated.placements:
         within = None if len(placement.rows) == len(cluster.nodes) else placement.rows
-        outcome = trial.run(group, pods, within=within)
+        outcome = trial.run(group, pods, within=within, post_filter=False)
         findings.append(_finding(placement.name, len(placement.rows), outcome))
-    chosen = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
-    takes = chosen.placement if chosen.status.is_success else None
+        takes = placement.name if outcome.status.is_success else takes
+    if takes is not None and len(findings) > 1:
+        takes = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False).placement
     findings.sort(key=lambda one: (one.name != takes, -one.n_fitting, one.n_nodes, one.name))
     explained = PodGroupExplanation(*about, placements=tuple(findings), chosen=takes)
     if takes is not None:
@@ -252,7 +253,7 @@ def _tried(
 
 def _finding(name: str, n_nodes: int, outcome: GroupOutcome) -> PlacementFinding:
     n_fitting = sum(member.status.is_success for member in outcome.members)
-    failed = next((member for member in outcome.members if member.has_failed or member.requires_preemption), None)
+    failed = next((member for member in outcome.members if member.has_failed), None)
     if failed is None:
         return PlacementFinding(name, n_nodes, n_fitting)
     reason = failed.decision.message.partition(" no new claims")[0].partition(" preemption:")[0]

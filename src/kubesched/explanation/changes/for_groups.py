@@ -1,8 +1,8 @@
 """What would make a pod group fit: more nodes, smaller pods, no topology constraint, a smaller gang.
 
-Each is tried out: the cluster is changed, the group is tried as its cycle would try it, and the cluster is changed
-back. Of how much is needed (nodes, or how little each pod may request) the smallest step that helps is found by
-halving.
+Each is tried out: the cluster is changed, the group is tried where it came nearest, as its cycle would try it there,
+and the cluster is changed back. Of how much is needed (nodes, or how little each pod may request) the smallest step
+that helps is found by halving.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -28,7 +29,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.undo import UndoLog
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.group_trial import GroupTrial
-from kubesched.scheduler.engine.placements import choose_placement
+from kubesched.scheduler.engine.placements import generate
 
 _MOST_SHAPES = 4
 _MOST_NODES = 128
@@ -66,7 +67,7 @@ def changes_for_group(
     lacked: Sequence[str],
 ) -> tuple[GroupChange, ...]:
     """The most acceptable first. `nearest` came nearest, and takes all but so many pods, which lack these resources."""
-    what_if = _WhatIf(cluster, scheduler, group, pods)
+    what_if = _WhatIf(cluster, scheduler, group, pods, nearest.name)
     found = [
         *(_fewer_per_pod(what_if, resource) for resource in lacked),
         _more_nodes(what_if, nearest, n_missing),
@@ -78,34 +79,35 @@ def changes_for_group(
 
 
 class _WhatIf:
-    """Questions about one group on one cluster."""
+    """Questions about one group on one cluster, in one placement."""
 
-    def __init__(self, cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo]) -> None:
+    def __init__(
+        self, cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo], placement: str
+    ) -> None:
         self.cluster = cluster
         self.group = group
         self.pods = pods
         self._scheduler = scheduler
+        self.placement = placement
 
-    def fits_after(self, change: Callable[[UndoLog], None]) -> str | None:
-        """The placement that the group goes to then; None if it does not fit."""
+    def fits_after(self, change: Callable[[UndoLog], None]) -> bool:
+        """Whether the group fits then: in the placement, or anywhere if it has no topology any more."""
         changes = UndoLog(self.cluster)
         try:
             change(changes)
             tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in self.pods])
+            placements = generate(self.cluster, self._scheduler.profile, tried).placements
+            there = next((one.rows for one in placements if one.name in (self.placement, "")), None)
             trial = GroupTrial(self.cluster, self._scheduler, 0.0)
-            outcome = choose_placement(self.cluster, self._scheduler, trial, tried, post_filter=False, keeps=False)
-            return outcome.placement if outcome.status.is_success else None
+            return there is not None and trial.run(tried, tried.pods, within=there, post_filter=False).status.is_success
         finally:
             changes.revert()
 
-    def fewest(self, most: int, change_by: Callable[[int], Callable[[UndoLog], None]]) -> tuple[int, str] | None:
-        """The smallest number from 1 with which the group fits, and where; None if the largest is not enough."""
-        if most < 1 or self.fits_after(change_by(most)) is None:
+    def fewest(self, most: int, change_by: Callable[[int], Callable[[UndoLog], None]]) -> int | None:
+        """The smallest number from 1 with which the group fits; None if the largest is not enough."""
+        if most < 1 or not self.fits_after(change_by(most)):
             return None
-        steps = range(1, most + 1)
-        n = steps[bisect_left(steps, True, key=lambda step: self.fits_after(change_by(step)) is not None)]
-        where = self.fits_after(change_by(n))
-        return None if where is None else (n, where)
+        return 1 + bisect_left(range(1, most), True, key=lambda step: self.fits_after(change_by(step)))
 
 
 def _fewer_per_pod(what_if: _WhatIf, resource: str) -> GroupChange | None:
@@ -125,33 +127,31 @@ def _fewer_per_pod(what_if: _WhatIf, resource: str) -> GroupChange | None:
 
         return lower
 
-    found = what_if.fewest(n_steps - 1, lower_by)
-    if found is None:
+    step = what_if.fewest(n_steps - 1, lower_by)
+    if step is None:
         return None
-    before, after = exact_and_readable(resource, largest), exact_and_readable(resource, amount(found[0]))
+    before, after = exact_and_readable(resource, largest), exact_and_readable(resource, amount(step))
     told = f"lower the {resource} request of each pod from {before} to {after}"
-    cut = 1 - amount(found[0]) / largest
+    cut = 1 - amount(step) / largest
     cost = f"costs others nothing; each pod gets {cut:.0%} less"
-    return GroupChange(ChangeKind.REQUESTS, told, found[1], cost, reluctance_to_lose(cut))
+    return GroupChange(ChangeKind.REQUESTS, told, what_if.placement, cost, reluctance_to_lose(cut))
 
 
 def _more_nodes(what_if: _WhatIf, nearest: Placement, n_missing: int) -> GroupChange | None:
     """Copies of a node of the nearest placement: of the kind of which fewest are needed, the smallest of these."""
     cluster = what_if.cluster
-    best: tuple[int, str] | None = None
-    model = -1
+    best: tuple[int, int] | None = None
     for row in islice(_shapes(cluster, nearest), _MOST_SHAPES):
         most = min(n_missing, _MOST_NODES) if best is None else best[0] - 1
-        found = what_if.fewest(most, lambda n, row=row: _adding(cluster, row, n))  # type: ignore[misc]
-        if found is not None:
-            best, model = found, row
+        fewest = what_if.fewest(most, partial(_adding, cluster, row))
+        best = best if fewest is None else (fewest, row)
     if best is None:
         return None
-    n, where = best
+    n, model = best
     nodes = "a node" if n == 1 else f"{n} nodes"
     told = f"add {nodes} like {cluster.table.names[model]} ({machine_size(cluster, model)}{' each' if n > 1 else ''})"
     cost = f"somebody pays for {counted(n, 'more node')}"
-    return GroupChange(ChangeKind.ADD_NODE, told, where, cost, Reluctance.OTHERS)
+    return GroupChange(ChangeKind.ADD_NODE, told, what_if.placement, cost, Reluctance.OTHERS)
 
 
 def _shapes(cluster: Cluster, placement: Placement) -> Iterator[int]:
@@ -181,7 +181,7 @@ def _no_topology(what_if: _WhatIf) -> GroupChange | None:
     if not group.topology_key:
         return None
     free = replace(group, spec=replace(group.spec, scheduling_constraints=None))
-    if what_if.fits_after(lambda changes: changes.put_object(free)) is None:
+    if not what_if.fits_after(lambda changes: changes.put_object(free)):
         return None
     told = f"drop the topology constraint on {group.topology_key}"
     cost = "costs others nothing; its pods are not near each other"
@@ -196,9 +196,9 @@ def _smaller_gang(what_if: _WhatIf, n_missing: int) -> GroupChange | None:
         return None
     policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=size))
     smaller = replace(group, spec=replace(group.spec, scheduling_policy=policy))
-    where = what_if.fits_after(lambda changes: changes.put_object(smaller))
-    if where is None:
+    if not what_if.fits_after(lambda changes: changes.put_object(smaller)):
         return None
     told = f"lower minCount from {group.min_count} to {size}"
     cost = f"costs others nothing; the gang starts with {counted(n_missing, 'pod')} fewer"
-    return GroupChange(ChangeKind.SMALLER_GANG, told, where, cost, reluctance_to_lose(n_missing / group.min_count))
+    reluctance = reluctance_to_lose(n_missing / group.min_count)
+    return GroupChange(ChangeKind.SMALLER_GANG, told, what_if.placement, cost, reluctance)
