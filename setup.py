@@ -23,7 +23,6 @@ COMPILED = [
     "src/kubesched/scheduler/engine/class_cache/pod_class.py",
     "src/kubesched/scheduler/engine/event_handlers.py",
     "src/kubesched/scheduler/engine/loop.py",
-    "src/kubesched/scheduler/queue/in_flight.py",
     "src/kubesched/scheduler/queue/queued_pod.py",
     "src/kubesched/scheduler/queue/sub_queues.py",
 ]

@@ -21,9 +21,8 @@ from kubesched.k8s.model.meta import ObjectMeta, PodKey
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
 from kubesched.scheduler.queue.changes import pod_events
 from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
-from kubesched.scheduler.queue.in_flight import InFlightPods
 from kubesched.scheduler.queue.queued_pod import Order, PodHeap
-from kubesched.scheduler.queue.sub_queues import BackoffQueue, SubQueues, UnschedulablePods
+from kubesched.scheduler.queue.sub_queues import BackoffQueue, InFlightPods, SubQueues, UnschedulablePods
 
 NAMES = [f"p{i}" for i in range(5)]
 WANTS = ("a", "b")

@@ -31,9 +31,8 @@ from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption import Candidate
-from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import least_harmful
-from kubesched.scheduler.engine.preemption.victims import select_victims, trial_on
+from kubesched.scheduler.engine.preemption.victims import Budgets, select_victims, trial_on
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.row_check import steps_within_node
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption

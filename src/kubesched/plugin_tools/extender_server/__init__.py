@@ -5,7 +5,7 @@
                                       API server ──list, watch──▶ served_cluster (nodes, pods, everything else)
 
 `messages` reads what kube-scheduler sends and writes what it reads: the other end of
-`kubesched.scheduler.engine.extender.wire`. `outside_profiles` says which plugins run, and has the part of a
+`kubesched.scheduler.engine.extender.http_extender`. `outside_profiles` says which plugins run, and has the part of a
 KubeSchedulerConfiguration that makes kube-scheduler call here.
 
 Next: `verdicts`, where the plugins are asked.

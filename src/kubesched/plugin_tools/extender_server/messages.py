@@ -3,7 +3,7 @@
 Field names are read as Go reads them: upper and lower case make no difference, `null` is the same as nothing. What
 cannot be read is a `RequestError` that names the field.
 
-Next: `kubesched.scheduler.engine.extender.wire`, which writes these requests and reads these answers.
+Next: `kubesched.scheduler.engine.extender.http_extender`, which writes these requests and reads these answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.scheduler.engine.extender.wire import MetaVictims
+from kubesched.scheduler.engine.extender.http_extender import MetaVictims
 
 T = TypeVar("T")
 _Fields = Mapping[str, msgspec.Raw]

@@ -23,8 +23,8 @@ from kubesched.k8s.model.requests import AmountError
 from kubesched.plugin_tools.extender_server.messages import NodesRequest, NodesVerdict, PreemptRequest, RequestError
 from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles
 from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
+from kubesched.scheduler.engine.extender.http_extender import MetaVictims
 from kubesched.scheduler.engine.extender.verbs import MAX_EXTENDER_PRIORITY
-from kubesched.scheduler.engine.extender.wire import MetaVictims
 from kubesched.scheduler.engine.filter import FilterOutcome, run_filters
 from kubesched.scheduler.engine.preemption.victims import ImaginedTrial, Trial, trial_on
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter

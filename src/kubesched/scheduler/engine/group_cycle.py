@@ -5,7 +5,8 @@
                   set of nodes, and chooses one
     3. preempt    where the group does not fit: whole groups may be evicted for it
     4. submit     every pod that found a node is bound, if the group fits; else each goes back with its reason
-    5. report     the condition of the PodGroup
+    5. report     the condition of the PodGroup, where it changes; once it is True it stays so: pods that come later and
+                  do not fit say so themselves
 
 A gang that fits only after evictions goes back, too, nominated to where it would go. Evictions for single pods of it
 are set going only if the whole group fits with them.
@@ -21,22 +22,22 @@ from functools import partial
 from typing import ClassVar
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.effects import PatchPodGroupStatus
 from kubesched.framework.groups import GroupCycle, GroupFeatures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
-from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, group_key_of
+from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, GroupCondition, group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.extender import GroupPauses, MissingAdviceError, PausedGroup
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
-from kubesched.scheduler.engine.fit_counts import fit_counts
-from kubesched.scheduler.engine.group_condition import GroupConditions
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
-from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDecided, Observers
-from kubesched.scheduler.engine.placements import choose_placement
+from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDecided, GroupMissing, Observers
+from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.placements import choose_placement, fit_counts
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption, victims_away
@@ -344,3 +345,59 @@ def nominated_to(node_name: str) -> PostFilterResult:
 def _message_of(permit: Status) -> Sequence[str]:
     """As one reason; nothing where Permit has nothing to say leaves an empty one, as kube-scheduler has it."""
     return (permit.message,)
+
+
+_SCHEDULED = "Scheduled"
+_UNSCHEDULABLE = "Unschedulable"
+_SCHEDULER_ERROR = "SchedulerError"
+_SHOWN_AFTER_S = 60.0
+"""By then a write shows, or has failed."""
+
+
+def condition_of(status: Status, type_: str = POD_GROUP_SCHEDULED) -> GroupCondition:
+    """What an attempt that came to this says of its group."""
+    if status.is_success:
+        return GroupCondition(type_, "True", reason=_SCHEDULED)
+    reason = _UNSCHEDULABLE if status.is_rejected else _SCHEDULER_ERROR
+    return GroupCondition(type_, "False", reason=reason, message=status.message)
+
+
+class GroupConditions:
+    def __init__(
+        self, cluster: Cluster, outbox: Outbox, observers: Observers, type_: str = POD_GROUP_SCHEDULED
+    ) -> None:
+        self._type = type_
+        self._cluster = cluster
+        self._outbox = outbox
+        self._observers = observers
+        self._scheduled_at_s: dict[str, float] = {}
+        """By uid, the groups of which it was written lately: what the API server shows may be older."""
+
+    def report(self, key: str, status: Status, now_s: float) -> None:
+        """An attempt of the group came to this."""
+        pod_group = self._cluster.objects.pod_groups.get(key)
+        if pod_group is None:
+            if self._observers.trouble is not None:
+                self._observers.trouble(GroupMissing(key))
+            return
+        wanted = condition_of(status, self._type)
+        if wanted.status != "True" and self._was_scheduled(pod_group.metadata.uid or key, now_s):
+            return
+        known = pod_group.condition(self._type)
+        if known is not None:
+            if known.status == "True" and wanted.status != "True":
+                return
+            told = (known.status, known.reason, known.message, known.observed_generation)
+            if told == (wanted.status, wanted.reason, wanted.message, pod_group.metadata.generation):
+                return
+        is_turn = known is None or known.status != wanted.status
+        generation = pod_group.metadata.generation
+        self._outbox.send(PatchPodGroupStatus(key, pod_group.metadata.uid, wanted, generation, is_turn))
+        if wanted.status == "True":
+            self._scheduled_at_s[pod_group.metadata.uid or key] = now_s
+
+    def _was_scheduled(self, uid: str, now_s: float) -> bool:
+        lately = self._scheduled_at_s
+        while lately and next(iter(lately.values())) < now_s - _SHOWN_AFTER_S:
+            del lately[next(iter(lately))]
+        return uid in lately

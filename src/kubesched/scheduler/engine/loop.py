@@ -31,8 +31,7 @@ from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.extender import GroupPauses, HTTPExtender, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.group_condition import GroupConditions
-from kubesched.scheduler.engine.group_cycle import GroupCycles
+from kubesched.scheduler.engine.group_cycle import GroupConditions, GroupCycles
 from kubesched.scheduler.engine.handle import LoopState
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import (

@@ -89,7 +89,7 @@ class QueuedPodInfo:
         self.arrival = 0
         """Where it stands, if in a heap; these three are written by `PodHeap` alone."""
         self.flight_start = 0
-        """From where on the log of changes concerns it; for `in_flight` alone."""
+        """From where on the log of changes concerns it; for `InFlightPods` alone."""
 
     @property
     def is_gated(self) -> bool:

@@ -1,4 +1,4 @@
-"""The sub-queues, and how a pod gets from one to another: active, backoff, unschedulable.
+"""The sub-queues, and how a pod gets from one to another: active, backoff, unschedulable; and the pods in flight.
 
 A pod is in one of them only. On its way to active or backoff it must pass PreEnqueue; one that does not goes to the
 unschedulable pods, as gated.
@@ -11,6 +11,9 @@ early: the wait is there to spare the API server. So do members of pod groups, o
 Unschedulable pods are filed under each plugin that rejected them, so that an event costs what it may move, not what
 there is. Those with a hold that ends by a call are not filed before that.
 
+Pods in flight are popped and not done yet. When an attempt fails, the events since it began are replayed for the pod:
+it was in no queue from which they could have moved it, and would miss them otherwise.
+
 Next: `scheduling_queue` decides when a pod moves.
 """
 
@@ -22,7 +25,7 @@ from math import floor, inf
 
 from kubesched.framework.status import OK, Hold, Status
 from kubesched.k8s.model.meta import PodKey
-from kubesched.scheduler.queue.hints import Requeue
+from kubesched.scheduler.queue.hints import ClusterChange, Requeue
 from kubesched.scheduler.queue.profile import QueueSettings
 from kubesched.scheduler.queue.queued_pod import Order, PodHeap, QueuedPodInfo
 
@@ -310,3 +313,71 @@ class SubQueues:
             queued.heap.remove(queued)
         else:
             self.unschedulable.remove(queued.key)
+
+
+POD_POPPED = "PodPopped"
+_FEW = 64
+
+
+class InFlightPods:
+    """By uid: a pod may be in flight while another of the same name waits already.
+
+    The log is cut where no pod needs its beginning any more; not at every return, but when it has doubled.
+    """
+
+    __slots__ = ("_cut_at", "_first", "_log", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: dict[str, QueuedPodInfo] = {}
+        self._log: list[ClusterChange] = []
+        self._first = 0
+        self._cut_at = _FEW
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return iter(self._pods.values())
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        return self._pods.get(uid)
+
+    def named(self, key: PodKey) -> list[QueuedPodInfo]:
+        """More than one if a pod was deleted during its attempt, and its successor is being tried already."""
+        return [queued for queued in self._pods.values() if queued.key == key]
+
+    def start(self, queued: QueuedPodInfo) -> None:
+        queued.flight_start = self._first + len(self._log)
+        self._pods[queued.uid] = queued
+
+    def end(self, uid: str) -> None:
+        if self._pods.pop(uid, None) is None or not self._log:
+            return
+        if not self._pods:
+            self._first += len(self._log)
+            self._log.clear()
+            self._cut_at = _FEW
+        elif len(self._log) >= self._cut_at:
+            # Pods start in the order in which they stand here, so the first needs the longest part of the log.
+            oldest = next(iter(self._pods.values())).flight_start
+            del self._log[: oldest - self._first]
+            self._first = oldest
+            self._cut_at = max(_FEW, 2 * len(self._log))
+
+    def record(self, change: ClusterChange) -> None:
+        if self._pods:
+            self._log.append(change)
+
+    def changes_since_start(self, uid: str) -> Sequence[ClusterChange] | None:
+        """None if the pod is not in flight."""
+        queued = self._pods.get(uid)
+        return None if queued is None else self._log[queued.flight_start - self._first :]
+
+    def event_counts(self) -> Counter[str]:
+        """What is kept in the log, by the label of the event; and the pods."""
+        counts = Counter(change.match.label for change in self._log)
+        counts[POD_POPPED] = len(self._pods)
+        return counts

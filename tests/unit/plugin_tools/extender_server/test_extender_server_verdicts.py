@@ -13,7 +13,7 @@ from kubesched.plugin_tools.extender_server.messages import NodesVerdict, Preemp
 from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import NOT_KNOWN, CallError
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.extender.wire import MetaVictims
+from kubesched.scheduler.engine.extender.http_extender import MetaVictims
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.testing import make
 

@@ -14,8 +14,8 @@ from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.plugin_tools.extender_server import messages
 from kubesched.plugin_tools.extender_server.messages import BindRequest, NodeReader, NodesVerdict, RequestError
-from kubesched.scheduler.engine.extender import wire
-from kubesched.scheduler.engine.extender.wire import ExtenderFilterResult, MetaVictims
+from kubesched.scheduler.engine.extender import http_extender
+from kubesched.scheduler.engine.extender.http_extender import ExtenderFilterResult, MetaVictims
 from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.testing import make
 
@@ -33,7 +33,7 @@ def nodes(*names: str) -> list[Node]:
 
 @pytest.mark.parametrize("names_only", [True, False], ids=["names of nodes", "whole nodes"])
 def test_filter_and_prioritize_are_read_as_our_client_writes_them(names_only: bool) -> None:
-    said = wire.node_args(pod(cpu="1").pod, nodes("a", "b"), names_only=names_only)
+    said = http_extender.node_args(pod(cpu="1").pod, nodes("a", "b"), names_only=names_only)
     request = messages.read_nodes_request(said, NodeReader())
     assert request.pod.metadata.name == "p"
     assert request.node_names == ["a", "b"]
@@ -43,12 +43,14 @@ def test_filter_and_prioritize_are_read_as_our_client_writes_them(names_only: bo
 @pytest.mark.parametrize("names_only", [True, False], ids=["uids of victims", "whole victims"])
 def test_preempt_is_read_as_our_client_writes_it(names_only: bool) -> None:
     candidate = Candidate("a", (pod("v", on="a"), pod("w", on="a")), 1)
-    request = messages.read_preempt_request(wire.preemption_args(pod().pod, [candidate], names_only=names_only))
+    request = messages.read_preempt_request(
+        http_extender.preemption_args(pod().pod, [candidate], names_only=names_only)
+    )
     assert request.victims == {"a": MetaVictims(("uid-default-v", "uid-default-w"), 1)}
 
 
 def test_bind_is_read_as_our_client_writes_it() -> None:
-    request = messages.read_bind_request(wire.binding_args(pod(), "a"))
+    request = messages.read_bind_request(http_extender.binding_args(pod(), "a"))
     assert request == BindRequest("p", "default", "uid-default-p", "a")
 
 
@@ -59,9 +61,9 @@ def test_field_names_are_read_in_any_case() -> None:
 
 def test_filter_answers_are_understood_by_our_client() -> None:
     verdict = NodesVerdict({"b": "no room"}, {"c": "wrong kind"})
-    assert wire.filter_result(messages.filter_answer(by_names("a", "b", "c"), verdict)) == ExtenderFilterResult(
-        node_names=["a"], failed={"b": "no room"}, failed_and_unresolvable={"c": "wrong kind"}
-    )
+    assert http_extender.filter_result(
+        messages.filter_answer(by_names("a", "b", "c"), verdict)
+    ) == ExtenderFilterResult(node_names=["a"], failed={"b": "no room"}, failed_and_unresolvable={"c": "wrong kind"})
 
 
 def test_whole_nodes_go_back_as_they_came() -> None:
@@ -73,16 +75,16 @@ def test_whole_nodes_go_back_as_they_came() -> None:
 
 def test_all_other_answers_are_understood_by_our_client() -> None:
     left = {"a": MetaVictims(("u1", "u2"), 1)}
-    assert wire.preemption_result(messages.preempt_answer(left)) == left
-    assert wire.host_priorities(messages.prioritize_answer(["a", "b"], [3, 10])) == [("a", 3), ("b", 10)]
-    assert wire.binding_error(messages.bind_answer()) == ""
-    assert wire.binding_error(messages.bind_answer("refused")) == "refused"
-    assert wire.filter_result(messages.filter_error("broke")).error == "broke"
+    assert http_extender.preemption_result(messages.preempt_answer(left)) == left
+    assert http_extender.host_priorities(messages.prioritize_answer(["a", "b"], [3, 10])) == [("a", 3), ("b", 10)]
+    assert http_extender.binding_error(messages.bind_answer()) == ""
+    assert http_extender.binding_error(messages.bind_answer("refused")) == "refused"
+    assert http_extender.filter_result(messages.filter_error("broke")).error == "broke"
 
 
 def test_nodes_that_come_again_are_not_read_again() -> None:
     reader = NodeReader()
-    said = wire.node_args(pod().pod, nodes("a"), names_only=False)
+    said = http_extender.node_args(pod().pod, nodes("a"), names_only=False)
     first, second = (messages.read_nodes_request(said, reader).nodes or [] for _ in range(2))
     assert first[0].node is second[0].node
 

@@ -12,9 +12,8 @@ from kubesched.framework import PodInfo
 from kubesched.framework.pod_info import PodSignature
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.scheduler.engine.extender import wire
-from kubesched.scheduler.engine.extender.http_extender import ExtenderError
-from kubesched.scheduler.engine.extender.wire import ExtenderFilterResult, MetaVictims
+from kubesched.scheduler.engine.extender import http_extender
+from kubesched.scheduler.engine.extender.http_extender import ExtenderError, ExtenderFilterResult, MetaVictims
 from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.testing import make
 
@@ -32,14 +31,14 @@ def _nodes(*names: str) -> list[Node]:
 
 
 def test_nodes_are_sent_by_name_to_an_extender_that_knows_them() -> None:
-    said = json.loads(wire.node_args(_pod().pod, _nodes("a", "b"), names_only=True))
+    said = json.loads(http_extender.node_args(_pod().pod, _nodes("a", "b"), names_only=True))
     assert list(said) == ["Pod", "Nodes", "NodeNames"]
     assert said["Nodes"] is None
     assert said["NodeNames"] == ["a", "b"]
 
 
 def test_nodes_are_sent_in_full_to_others() -> None:
-    said = json.loads(wire.node_args(_pod().pod, _nodes("a"), names_only=False))
+    said = json.loads(http_extender.node_args(_pod().pod, _nodes("a"), names_only=False))
     assert said["NodeNames"] is None
     assert said["Nodes"]["items"] == [
         {
@@ -53,7 +52,7 @@ def test_nodes_are_sent_in_full_to_others() -> None:
 
 
 def test_a_pod_is_sent_with_what_an_api_server_fills_in() -> None:
-    said = json.loads(wire.node_args(_pod(cpu="1", host_ports=[80]).pod, [], names_only=True))
+    said = json.loads(http_extender.node_args(_pod(cpu="1", host_ports=[80]).pod, [], names_only=True))
     assert said["Pod"] == {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -83,7 +82,7 @@ def test_a_pod_is_sent_with_what_an_api_server_fills_in() -> None:
 )
 def test_victims_are_sent(names_only: bool, key: str, other: str, pods: list[Any]) -> None:
     candidate = Candidate("a", (_pod("v", on="a"),), 2)
-    said = json.loads(wire.preemption_args(_pod().pod, [candidate], names_only=names_only))
+    said = json.loads(http_extender.preemption_args(_pod().pod, [candidate], names_only=names_only))
     assert set(said) == {"Pod", "NodeNameToVictims", "NodeNameToMetaVictims"}
     assert said[other] is None
     victims = said[key]["a"]
@@ -93,7 +92,7 @@ def test_victims_are_sent(names_only: bool, key: str, other: str, pods: list[Any
 
 
 def test_a_binding_is_sent_by_names() -> None:
-    assert json.loads(wire.binding_args(_pod(), "a")) == {
+    assert json.loads(http_extender.binding_args(_pod(), "a")) == {
         "PodName": "p",
         "PodNamespace": "default",
         "PodUID": "uid-default-p",
@@ -126,38 +125,40 @@ def test_a_binding_is_sent_by_names() -> None:
     ],
 )
 def test_a_filter_result_is_understood(said: Any, understood: ExtenderFilterResult) -> None:
-    assert wire.filter_result(json.dumps(said).encode()) == understood
+    assert http_extender.filter_result(json.dumps(said).encode()) == understood
 
 
 def test_priorities_are_understood() -> None:
     said = [{"Host": "a", "Score": 7}, {"host": "b"}]
-    assert wire.host_priorities(json.dumps(said).encode()) == [("a", 7), ("b", 0)]
-    assert wire.host_priorities(b"null") == []
+    assert http_extender.host_priorities(json.dumps(said).encode()) == [("a", 7), ("b", 0)]
+    assert http_extender.host_priorities(b"null") == []
 
 
 def test_a_preemption_result_is_understood() -> None:
     said = {"NodeNameToMetaVictims": {"A": {"pods": [{"uid": "u"}], "numPDBViolations": 1}, "b": None}}
     understood = {"A": MetaVictims(("u",), 1), "b": MetaVictims((), 0)}
-    assert wire.preemption_result(json.dumps(said).encode()) == understood
+    assert http_extender.preemption_result(json.dumps(said).encode()) == understood
 
 
 def test_a_binding_result_is_understood() -> None:
-    assert wire.binding_error(b'{"Error":"no"}') == "no"
-    assert wire.binding_error(b"{}") == ""
+    assert http_extender.binding_error(b'{"Error":"no"}') == "no"
+    assert http_extender.binding_error(b"{}") == ""
 
 
 @pytest.mark.parametrize(
     ("read", "body"),
     [
-        pytest.param(wire.filter_result, b"", id="an empty body"),
-        pytest.param(wire.filter_result, b"<html>", id="not JSON"),
-        pytest.param(wire.filter_result, b"[]", id="a list for an object"),
-        pytest.param(wire.filter_result, b'{"NodeNames":{}}', id="an object for a list"),
-        pytest.param(wire.filter_result, b'{"NodeNames":[1]}', id="a number for a name"),
-        pytest.param(wire.host_priorities, b'[{"Host":"a","Score":1.5}]', id="a fraction for a score"),
-        pytest.param(wire.host_priorities, b'[{"Host":"a","Score":true}]', id="a boolean for a score"),
-        pytest.param(wire.host_priorities, b'[{"Host":"a","Score":9223372036854775808}]', id="a score beyond int64"),
-        pytest.param(wire.binding_error, b'{"Error":["no"]}', id="a list for an error"),
+        pytest.param(http_extender.filter_result, b"", id="an empty body"),
+        pytest.param(http_extender.filter_result, b"<html>", id="not JSON"),
+        pytest.param(http_extender.filter_result, b"[]", id="a list for an object"),
+        pytest.param(http_extender.filter_result, b'{"NodeNames":{}}', id="an object for a list"),
+        pytest.param(http_extender.filter_result, b'{"NodeNames":[1]}', id="a number for a name"),
+        pytest.param(http_extender.host_priorities, b'[{"Host":"a","Score":1.5}]', id="a fraction for a score"),
+        pytest.param(http_extender.host_priorities, b'[{"Host":"a","Score":true}]', id="a boolean for a score"),
+        pytest.param(
+            http_extender.host_priorities, b'[{"Host":"a","Score":9223372036854775808}]', id="a score beyond int64"
+        ),
+        pytest.param(http_extender.binding_error, b'{"Error":["no"]}', id="a list for an error"),
     ],
 )
 def test_what_cannot_be_understood_is_an_error(read: Callable[[bytes], object], body: bytes) -> None:

@@ -11,7 +11,7 @@ from kubesched.framework.effects import PatchPodGroupStatus
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, GroupCondition, PodGroup, PodGroupStatus
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.group_condition import GroupConditions, condition_of
+from kubesched.scheduler.engine.group_cycle import GroupConditions, condition_of
 from kubesched.scheduler.engine.observations import GroupMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
 

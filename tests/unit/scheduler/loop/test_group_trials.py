@@ -13,7 +13,7 @@ from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.scheduler.engine.group_condition import condition_of
+from kubesched.scheduler.engine.group_cycle import condition_of
 from kubesched.scheduler.engine.observations import GroupDecided
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing.world import World, listen_for

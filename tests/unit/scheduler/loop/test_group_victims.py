@@ -10,13 +10,13 @@ from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.group_victims import (
     VictimUnit,
     most_important_first,
     split_by_budgets,
     units_of,
 )
+from kubesched.scheduler.engine.preemption.victims import Budgets
 
 
 def _info(made: Pod) -> PodInfo:

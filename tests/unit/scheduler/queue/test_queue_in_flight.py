@@ -7,7 +7,7 @@ from queue_driver import NODE_ADD, NODE_LABEL, POD_LABEL, SLICE_ADD, Answers, Pl
 
 from kubesched.framework import Hint, PodInfo
 from kubesched.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
-from kubesched.scheduler.queue.in_flight import POD_POPPED, InFlightPods
+from kubesched.scheduler.queue.sub_queues import POD_POPPED, InFlightPods
 
 FIT = {"Fit": (on(NODE_ADD),)}
 

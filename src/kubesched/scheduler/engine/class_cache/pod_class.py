@@ -4,7 +4,7 @@ A class is its `layers`, and two columns in which they are added up: does the no
 score? Rows whose pods came or went are marked, and brought up to date when a search comes to them. Rows get other
 numbers when nodes come and go: what is kept by row moves along, change by change (`follow_rows`).
 
-Next: `layers`; `prepare` for how a class begins.
+Next: `layers`; `cache` for how a class begins.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Filter: one after another, each about the nodes that the ones before left. Prior
 one that fails gives no score. Preempt: they may drop candidate nodes and change who is evicted there, one after
 another. Bind: an extender that binds goes before the bind plugins.
 
-Next: `cycle`, which asks; `wire` for what is said.
+Next: `cycle`, which asks; `http_extender` for what is said.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.k8s.model.core import Node
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.extender import wire
+from kubesched.scheduler.engine.extender import http_extender
 from kubesched.scheduler.engine.extender.http_extender import (
     EXTENDER,
     Consultation,
@@ -53,10 +53,10 @@ def ask_to_filter(
             continue
         found.was_asked = True
         nodes = nodes_called(cluster, found.names)
-        body = wire.node_args(pod.pod, nodes, names_only=extender.config.node_cache_capable)
+        body = http_extender.node_args(pod.pod, nodes, names_only=extender.config.node_cache_capable)
         (answer,) = yield [extender.call(verb, body)]
         try:
-            result = wire.filter_result(body_of(answer))
+            result = http_extender.filter_result(body_of(answer))
             found.names = _passed(extender, result, found.names)
         except ExtenderError:
             if extender.is_ignorable:
@@ -73,7 +73,7 @@ def nodes_called(cluster: Cluster, names: Sequence[str]) -> list[Node]:
     return [table.nodes[row] for name in names if (row := table.rows.get(name)) is not None]
 
 
-def _passed(extender: HTTPExtender, result: wire.ExtenderFilterResult, sent: Sequence[str]) -> list[str]:
+def _passed(extender: HTTPExtender, result: http_extender.ExtenderFilterResult, sent: Sequence[str]) -> list[str]:
     if result.error:
         raise ExtenderError(result.error)
     known = set(sent)
@@ -112,14 +112,14 @@ def ask_to_prioritize(
     answers = yield [
         extender.call(
             extender.config.prioritize_verb,
-            wire.node_args(pod.pod, nodes, names_only=extender.config.node_cache_capable),
+            http_extender.node_args(pod.pod, nodes, names_only=extender.config.node_cache_capable),
         )
         for extender in asked
     ]
     found = []
     for extender, answer in zip(asked, answers, strict=True):
         try:
-            given = wire.host_priorities(body_of(answer))
+            given = http_extender.host_priorities(body_of(answer))
         except ExtenderError:
             continue
         by_node: dict[str, int] = {}
@@ -157,10 +157,10 @@ def ask_to_preempt(
         verb = extender.config.preempt_verb
         if not verb or not left:
             continue
-        body = wire.preemption_args(pod.pod, left, names_only=extender.config.node_cache_capable)
+        body = http_extender.preemption_args(pod.pod, left, names_only=extender.config.node_cache_capable)
         (answer,) = yield [extender.call(verb, body)]
         try:
-            left = _candidates(extender, cluster, wire.preemption_result(body_of(answer)), victims)
+            left = _candidates(extender, cluster, http_extender.preemption_result(body_of(answer)), victims)
         except ExtenderError as failure:
             if extender.is_ignorable:
                 continue
@@ -171,7 +171,7 @@ def ask_to_preempt(
 def _candidates(
     extender: HTTPExtender,
     cluster: Cluster,
-    result: Mapping[str, wire.MetaVictims],
+    result: Mapping[str, http_extender.MetaVictims],
     proposed: Mapping[str, PodInfo],
 ) -> tuple[Candidate, ...]:
     """The extender's answer with pods for uids. `proposed` victims count even if they have gone since."""
@@ -209,9 +209,9 @@ def bind_by_extender(
         verb = extender.config.bind_verb
         if not verb or not extender.is_interested(pod):
             continue
-        answer = yield extender.call(verb, wire.binding_args(pod, node_name))
+        answer = yield extender.call(verb, http_extender.binding_args(pod, node_name))
         try:
-            error = wire.binding_error(body_of(answer))
+            error = http_extender.binding_error(body_of(answer))
         except ExtenderError as failure:
             error = failure.message
         if not error:

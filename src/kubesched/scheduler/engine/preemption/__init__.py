@@ -1,7 +1,7 @@
 """Preemption: evicts pods of lower priority.
 
 `evaluation` tells the story: is the pod eligible, on which nodes would evictions help (`victims`, a dry run node by
-node, sparing what `budgets` protect), and which of these is hurt least (`candidates`).
+node, sparing what disruption budgets protect), and which of these is hurt least (`candidates`).
 """
 
 from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption

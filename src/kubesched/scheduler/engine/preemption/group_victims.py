@@ -19,8 +19,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import started_at_s
+from kubesched.scheduler.engine.preemption.victims import Budgets
 
 NEVER = Status.unschedulable("not eligible due to preemptionPolicy=Never.")
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming preemptor")
