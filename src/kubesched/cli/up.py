@@ -6,7 +6,7 @@ or files are wrong.
 With `--reload`, plugins of the running scheduler are read again when their files change. A file that cannot be used is
 reported; the plugins that run stay then, and so does the cluster in any case.
 
-Next: `kubesched.playground.playground`; `kubesched.scheduler.reload`, which replaces plugins.
+Next: `kubesched.playground.playground`; `kubesched.scheduler.build`, which replaces plugins.
 """
 
 from __future__ import annotations

@@ -62,13 +62,12 @@ from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.older.engine.build import variant_of
-from kubesched.scheduler.build import build_loop
+from kubesched.scheduler.build import build_loop, reload_plugins
 from kubesched.scheduler.config import LeaderElectionConfiguration
 from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD, NEXT_VERSION
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
-from kubesched.scheduler.reload import reload_plugins
 from kubesched.simulator.recording.engine_journal import JournalledLoop
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from kubesched.framework.effects import (
     PatchPodStatus,
     Withheld,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
 Answer = Callable[[int, object], None]
 """(number of the effect, answer) -> None"""

@@ -22,7 +22,7 @@ from kubesched.live.serving.authentication import TOKEN_REVIEWS_PATH
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.scheduler.plugins.dynamic_resources import effects as claims
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
 POD, UID, CLAIM = PodKey("shop/web"), "u-1", "shop/gpu"
 CONDITION = PodCondition(type="DisruptionTarget", status="True")

@@ -32,7 +32,7 @@ from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.scheduler.config import ExtenderConfiguration
-from kubesched.scheduler.plugins.volume_binding.effects import SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import SelectNodeForClaim
 
 POD = PodKey("shop/web")
 CONDITION = PodCondition("PodScheduled", "False", "Unschedulable", "no room")

@@ -7,8 +7,13 @@ import pytest
 from kubesched.live.options import FeatureGates, FlagError
 from kubesched.live.options.flag import GATES
 from kubesched.live.options.gates import read_gates
-from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, REFUSED_GATES
-from kubesched.scheduler.config.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
+from kubesched.scheduler.config.feature_gates import (
+    GATE_NEEDS,
+    GATES_WITHOUT_EFFECT,
+    KNOWN_GATES,
+    REFUSED_GATES,
+    GateStage,
+)
 
 
 def _read(text: str) -> tuple[FeatureGates, tuple[str, ...]]:

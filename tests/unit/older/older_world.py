@@ -16,7 +16,7 @@ from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
 from kubesched.scheduler.engine.metrics.timing import Clock
 from kubesched.scheduler.engine.score import ByName
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

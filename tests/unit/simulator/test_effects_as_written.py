@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, Done, Effect, EvictPod, Failed, FindOut, PatchPodStatus
+from kubesched.framework.effects import BindPod, Done, Effect, EvictPod, Failed, FindOut, PatchPodStatus, Written
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient
@@ -44,7 +44,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     RemoveReservation,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.interpreter import EffectInterpreter, Handler
 from kubesched.simulator.api_model.store import TypedStore
 from kubesched.testing import make

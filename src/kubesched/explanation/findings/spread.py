@@ -16,8 +16,12 @@ from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.counting import InclusionPolicies, RowCounts, with_all_keys
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
+    InclusionPolicies,
+    RowCounts,
+    SpreadConstraint,
+    with_all_keys,
+)
 
 _NO_DOMAIN = 2**31 - 1
 """What the emptiest of no domains counts as holding."""

@@ -29,8 +29,13 @@ from kubesched.k8s.model.volume_claims import (
 )
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
-from kubesched.scheduler.plugins.node_volume_limits.attachable import Volumes, volumes_of_pod
-from kubesched.scheduler.plugins.node_volume_limits.ledger import NO_LIMIT, LimitColumns, VolumeLedger
+from kubesched.scheduler.plugins.node_volume_limits.ledger import (
+    NO_LIMIT,
+    LimitColumns,
+    VolumeLedger,
+    Volumes,
+    volumes_of_pod,
+)
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.plugins.volume_binding.finding import Conflict
 from kubesched.scheduler.plugins.volume_binding.matching import mismatch

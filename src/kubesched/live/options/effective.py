@@ -48,10 +48,10 @@ from kubesched.scheduler.config import (
     LeaderElectionConfiguration,
     PluginConfig,
 )
-from kubesched.scheduler.config.decode import parse
+from kubesched.scheduler.config.configuration import enabled_names
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.profile import enabled_names
+from kubesched.scheduler.config.load import parse
 from kubesched.scheduler.config.validation import validate
 
 _HIGHEST_WEIGHT = 100

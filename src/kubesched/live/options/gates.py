@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubesched.live.options.flag import BOOL, FlagError
-from kubesched.scheduler.config.feature_gates import FeatureGates, GateError, check_gates
-from kubesched.scheduler.config.gate_table import KNOWN_GATES
+from kubesched.scheduler.config.feature_gates import KNOWN_GATES, FeatureGates, GateError, check_gates
 
 _KUBE = "kube"
 

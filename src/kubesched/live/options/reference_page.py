@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from kubesched.live.options.flag import Flag, FlagUse
 from kubesched.live.options.flag_table import FLAGS, GROUPS
-from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, SWITCHES
-from kubesched.scheduler.config.gate_table import KNOWN_GATES
+from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, KNOWN_GATES, REFUSED_GATES, SWITCHES
 
 _HEAD = """# Flags
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.framework.effects import Done, Failed
+from kubesched.framework.effects import Done, Failed, Written
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import Resource, resource_of
@@ -37,7 +37,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     RemoveReservation,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
 _encode = msgspec.json.Encoder().encode
 _decode_meta = msgspec.json.Decoder(KubeObject).decode

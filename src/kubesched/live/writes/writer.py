@@ -55,7 +55,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     ReadResourceClaim,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
 
 class LeaderGate:

@@ -18,9 +18,8 @@ from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolic
 from kubesched.older.config.policy_profile import ratio_args
 from kubesched.older.config.translation import DISK_LIMITS, GONE, STRATEGIES, NodePreferences, Translation
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration, plain
-from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.load import KIND, load
+from kubesched.scheduler.config.load import KIND, load, parse
 
 _SAID_BY_TAINTS = "node conditions are taints today, which TaintToleration looks at"
 _DEFAULT_SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]

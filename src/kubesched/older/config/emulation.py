@@ -41,11 +41,10 @@ from kubesched.older.config.emulated import (
 from kubesched.older.config.generations import Generation, OlderGates, emulated_in_config, feature_gates
 from kubesched.older.config.policy import Policy, decode_policy, load_policy
 from kubesched.older.config.policy_profile import filters_of, profile_of_policy, scores_of
-from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError
 from kubesched.scheduler.config.feature_gates import GateError, check_switches
-from kubesched.scheduler.config.load import default
+from kubesched.scheduler.config.load import default, parse
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

@@ -14,9 +14,9 @@ import msgspec
 
 from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.configuration import ExtenderConfiguration
-from kubesched.scheduler.config.decode import StrictDecoder, parse
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.schema import Int32, Int64
+from kubesched.scheduler.config.load import StrictDecoder, parse
+from kubesched.scheduler.config.plugin_args import Int32, Int64
 
 KIND = "Policy"
 API_VERSIONS = ("v1", "kubescheduler.config.k8s.io/v1")

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubesched.scheduler.config.load import KIND
-from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION, ARGS_BY_PLUGIN
 
 STRATEGIES: Mapping[str, str] = {
     "NodeResourcesLeastAllocated": "LeastAllocated",

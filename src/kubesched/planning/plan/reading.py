@@ -30,7 +30,7 @@ from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.filter import ask
 from kubesched.scheduler.engine.prefilter import run_pre_filter
-from kubesched.scheduler.plugins.node_volume_limits.attachable import volumes_of_pod
+from kubesched.scheduler.plugins.node_volume_limits.ledger import volumes_of_pod
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 _OF_NODES_AND_VOLUMES = frozenset({"VolumeBinding", "VolumeZone", "NodeVolumeLimits", "DynamicResources"})

@@ -31,7 +31,7 @@ from kubesched.scheduler.config import (
     to_yaml,
 )
 from kubesched.scheduler.config.configuration import plain
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.engine.score import Seeded

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.configuration import (
+    EXTENSION_POINTS,
     ClientConnectionConfiguration,
     ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     LeaderElectionConfiguration,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
     to_manifest,
     to_yaml,
 )
@@ -36,14 +42,6 @@ from kubesched.scheduler.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
-)
-from kubesched.scheduler.config.profile import (
-    EXTENSION_POINTS,
-    KubeSchedulerProfile,
-    PluginConfig,
-    PluginRef,
-    Plugins,
-    PluginSet,
 )
 from kubesched.scheduler.config.resolve import Capabilities, ResolvedPlugin, ResolvedProfile, resolve, resolve_profiles
 

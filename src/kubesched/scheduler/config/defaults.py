@@ -4,7 +4,7 @@ Plain default values stand in the structs themselves. Here: empty text, zero num
 "not given"; the default plugins of every profile; and an entry in `pluginConfig` for every enabled plugin that takes
 arguments. Feature gates have their values of 1.36.
 
-Next: `profile` for how plugins are merged, `load` for when this happens.
+Next: `configuration` for how plugins are merged, `load` for when this happens.
 """
 
 from __future__ import annotations
@@ -15,9 +15,17 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.scheduler.config.configuration import (
+    ALL_PLUGINS,
     ClientConnectionConfiguration,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     LeaderElectionConfiguration,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    enabled_names,
+    merge_plugins,
 )
 from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, TOPOLOGY_AWARE
 from kubesched.scheduler.config.plugin_args import (
@@ -28,16 +36,6 @@ from kubesched.scheduler.config.plugin_args import (
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
-)
-from kubesched.scheduler.config.profile import (
-    ALL_PLUGINS,
-    KubeSchedulerProfile,
-    PluginConfig,
-    PluginRef,
-    Plugins,
-    PluginSet,
-    enabled_names,
-    merge_plugins,
 )
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"

@@ -1,17 +1,35 @@
-"""The arguments of the in-tree plugins, one struct per kind, with their defaults.
+"""The arguments of the in-tree plugins, one struct per kind, with their defaults; and what all structs share.
 
-A struct's name is its `kind`. `ARGS_BY_PLUGIN` says which plugin takes which.
+The structs of this package hold the configuration as it stands after defaulting. A field that a file leaves out, or
+sets to null, takes the struct's default. The text under a field is its description in
+`docs/reference/configuration.md`. A struct of arguments is named after its `kind`; `ARGS_BY_PLUGIN` says which plugin
+takes which.
 
-Next: `defaults` for the rules that need more than a default value, `validation_args` for what is allowed.
+Next: `configuration` for the whole, `defaults` for rules that need more than a default value, `validation` for what is
+allowed.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 from kubesched.k8s.model.core import NodeAffinity, TopologySpreadConstraint
 from kubesched.k8s.model.times import Duration
-from kubesched.scheduler.config.schema import ConfigStruct, Int32, Int64
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class ConfigStruct(msgspec.Struct, frozen=True, rename="camel"):
+    """Written to a manifest with every field, so that a reader sees the defaults."""
+
+
+class SparseConfigStruct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Written to a manifest with only the fields that say something."""
 
 
 class ResourceSpec(ConfigStruct, frozen=True):

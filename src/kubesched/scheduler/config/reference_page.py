@@ -4,7 +4,7 @@ A field's description is the text under it in the struct. To write the page anew
 
     python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 
-Next: `configuration`, `profile` and `plugin_args`, which hold the facts.
+Next: `configuration` and `plugin_args`, which hold the facts.
 """
 
 from __future__ import annotations
@@ -25,20 +25,24 @@ from kubesched.scheduler.config.configuration import (
     ExtenderManagedResource,
     ExtenderTLSConfig,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     LeaderElectionConfiguration,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
     plain,
 )
-from kubesched.scheduler.config.decode import type_name
 from kubesched.scheduler.config.defaults import DEFAULT_PLUGINS
+from kubesched.scheduler.config.load import type_name
 from kubesched.scheduler.config.plugin_args import (
+    API_VERSION,
     ARGS_BY_PLUGIN,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubesched.scheduler.config.profile import KubeSchedulerProfile, PluginConfig, PluginRef, Plugins, PluginSet
-from kubesched.scheduler.config.schema import API_VERSION
 from kubesched.scheduler.config.validation import REMOVED_PLUGINS
 
 _KUBERNETES_NAMES: Final[dict[type[Any], str]] = {PluginRef: "Plugin", ExtenderConfiguration: "Extender"}

@@ -9,7 +9,7 @@ implements. Precedence: what is enabled at a point itself, then `multiPoint`. At
 
 With `*` disabled at a point, `multiPoint` adds nothing to it.
 
-Next: `profile` for how the sets came about.
+Next: `configuration` for how the sets came about.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any
 
 import msgspec
 
-from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
-from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs, PluginArgs
-from kubesched.scheduler.config.profile import (
+from kubesched.scheduler.config.configuration import (
     ALL_PLUGINS,
     EXTENSION_POINTS,
     MULTI_POINT,
     WEIGHTED_POINTS,
+    KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginRef,
     Plugins,
     enabled_names,
     interface_name,
 )
+from kubesched.scheduler.config.errors import ConfigError, ErrorList
+from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs, PluginArgs
 
 Capabilities = Mapping[str, Set[str]]
 """The extension points that each plugin implements, by the plugin's name."""

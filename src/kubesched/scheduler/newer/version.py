@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
 from kubesched.scheduler.config import KubeSchedulerConfiguration, PluginSet
+from kubesched.scheduler.config.configuration import KubeSchedulerProfile
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.feature_gates import (
     GANG_SCHEDULING,
@@ -18,7 +19,6 @@ from kubesched.scheduler.config.feature_gates import (
     NEXT_VERSION,
     WORKLOAD_AWARE_PREEMPTION,
 )
-from kubesched.scheduler.config.profile import KubeSchedulerProfile
 from kubesched.scheduler.engine.group_cycle import GroupCycles
 from kubesched.scheduler.newer.groups import NewerGroupCycles
 from kubesched.scheduler.newer.plugins import (
@@ -27,8 +27,9 @@ from kubesched.scheduler.newer.plugins import (
     NewerImageLocality,
     NewerInterPodAffinity,
     NewerNodeName,
+    NewerNodeVolumeLimits,
+    NewerVolumeBinding,
 )
-from kubesched.scheduler.newer.volumes import NewerNodeVolumeLimits, NewerVolumeBinding
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 

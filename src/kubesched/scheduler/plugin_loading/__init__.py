@@ -2,8 +2,8 @@
 factories that stand beside the in-tree ones.
 
 Read in this order: `outside_plugins` (where plugin classes come from), `class_rules` (what they have to be like),
-`construction` (how plugins are made), `checked_plugin`, `guards` and `answers` (how they are kept from harming the
-loop), `assembly` (what a scheduler is built from).
+`construction` (how plugins are made), `checked_plugin` and `answers` (how they are kept from harming the loop),
+`assembly` (what a scheduler is built from).
 """
 
 from kubesched.scheduler.plugin_loading.assembly import (

@@ -5,7 +5,7 @@ mentioned run in every profile, at all extension points that they implement, aft
 goes before the default binder, which leaves nothing to those after it, and one that sorts the queue replaces the
 default. A `PluginSource` remembers where they come from, so that they can be read again when their files change.
 
-Next: `kubesched.scheduler.build`, and `kubesched.scheduler.reload` for what becomes of changed files.
+Next: `kubesched.scheduler.build`, and `kubesched.scheduler.build` for what becomes of changed files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kubesched.scheduler.config import (
     PluginRef,
     PluginSet,
 )
+from kubesched.scheduler.config.configuration import ALL_PLUGINS, EXTENSION_POINTS, MULTI_POINT, Plugins, enabled_names
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.profile import ALL_PLUGINS, EXTENSION_POINTS, MULTI_POINT, Plugins, enabled_names
+from kubesched.scheduler.plugin_loading.class_rules import plugin_error
 from kubesched.scheduler.plugin_loading.construction import decode_args
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, installed_plugins, plugins_from_files
-from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 NO_OUTSIDE_PLUGINS = OutsidePlugins()

@@ -5,7 +5,7 @@ In front of each method stands a check. Whatever the plugin raises or answers wr
 engine turns into an Error status that names the plugin. Where no extension point asks (the order of the queue, say)
 something harmless stands in for the answer, and the fault goes to the log, once.
 
-Next: `guards` and `answers` for the checks, `construction` for how the plugin itself is made.
+Next: `answers` for the checks, `construction` for how the plugin itself is made.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from kubesched.framework.extension_points import Plugin, QueuedPod
 from kubesched.framework.handle import Handle
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, PluginFault, Status
-from kubesched.scheduler.plugin_loading import answers, guards
-from kubesched.scheduler.plugin_loading.class_rules import METHODS, YES_OR_NO
+from kubesched.scheduler.plugin_loading import answers
+from kubesched.scheduler.plugin_loading.answers import Method
+from kubesched.scheduler.plugin_loading.class_rules import METHODS, YES_OR_NO, plugin_error, told
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args
-from kubesched.scheduler.plugin_loading.guards import Method
-from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error, told
 
 _log = logging.getLogger("kubesched.plugins")
 
@@ -71,17 +70,17 @@ class OutsidePlugin:
     def _checked(self, method: str, own: Method) -> Method:
         match method:
             case "filter_node":
-                return guards.asked_of_node(own)
+                return answers.asked_of_node(own)
             case "score_node":
-                return guards.scored_node(own, is_final=not hasattr(self.plugin, "normalize_score"))
+                return answers.scored_node(own, is_final=not hasattr(self.plugin, "normalize_score"))
             case "filter":
-                return guards.asked(own, lambda answer, given: answers.verdicts_on(answer, len(given[2])))
+                return answers.asked(own, lambda answer, given: answers.verdicts_on(answer, len(given[2])))
             case "score":
                 return self._score(own)
             case "normalize_score":
                 return self._normalize(own)
             case "pre_bind" | "bind":
-                return guards.steps_of(own, answers.status_check(method))
+                return answers.steps_of(own, answers.status_check(method))
             case "events_to_register":
                 return self._events(own)
             case "sort_key":
@@ -91,13 +90,13 @@ class OutsidePlugin:
             case "filter_scope_for" | "score_scope_for":
                 return self._scope(method, own)
         if method in YES_OR_NO:
-            return guards.asked(own, lambda answer, _: bool(answer))
+            return answers.asked(own, lambda answer, _: bool(answer))
         check = _CHECKS.get(method) or answers.status_check(method)
-        return guards.asked(own, lambda answer, _: check(answer))
+        return answers.asked(own, lambda answer, _: check(answer))
 
     def _score(self, own: Method) -> Method:
         is_final = not hasattr(self.plugin, "normalize_score")
-        return guards.asked(
+        return answers.asked(
             own, lambda answer, given: answers.scores_on(answer, len(given[2]), "score", is_final=is_final)
         )
 
@@ -105,7 +104,7 @@ class OutsidePlugin:
         def on_a_copy(cycle: CycleState, pod: PodInfo, nodes: Any, scores: Any) -> Any:
             return own(cycle, pod, nodes, scores.copy())
 
-        return guards.asked(
+        return answers.asked(
             on_a_copy,
             lambda answer, given: answers.scores_on(answer, len(given[2]), "normalize_score", is_final=True),
         )
@@ -117,7 +116,7 @@ class OutsidePlugin:
             try:
                 found = [_registered(item) for item in own()]
             except (Exception, SystemExit) as bug:
-                text = str(bug) if isinstance(bug, PluginFault) else f"raised {told(bug)}{guards.place_of(bug)}"
+                text = str(bug) if isinstance(bug, PluginFault) else f"raised {told(bug)}{answers.place_of(bug)}"
                 raise plugin_error(self.origin, f"events_to_register {text}", self.name) from bug
             return found
 
@@ -157,7 +156,7 @@ class OutsidePlugin:
         return scope
 
     def _tell(self, method: str, bug: BaseException) -> None:
-        text = str(bug) if isinstance(bug, PluginFault) else f"{told(bug)}{guards.place_of(bug)}"
+        text = str(bug) if isinstance(bug, PluginFault) else f"{told(bug)}{answers.place_of(bug)}"
         if text not in self._told:
             self._told.add(text)
             _log.error("Plugin failed", extra={"fields": {"plugin": self.name, "method": method, "err": text}})
@@ -186,7 +185,7 @@ def _hint(own: HintFunction) -> HintFunction:
         try:
             answer = own(pod, old, new)
         except SystemExit as bug:
-            raise guards.fault_of(bug) from bug
+            raise answers.fault_of(bug) from bug
         if not isinstance(answer, Hint):
             raise answers.wrong("the hint", answer, "a Hint")
         return answer

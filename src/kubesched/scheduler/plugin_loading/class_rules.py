@@ -1,7 +1,8 @@
 """What a plugin class has to be like, checked before it is used: better a line now than an error for every pod.
 
 The methods that a plugin may have, and the parameters they are called with, are read off `framework.extension_points`
-and `framework.caching`.
+and `framework.caching`. What is wrong with a plugin from outside becomes an error as a configuration has them: where,
+and what (`plugin_error`).
 
 Next: `outside_plugins`, which holds only classes that passed; `checked_plugin` for what is checked at run time.
 """
@@ -10,14 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
 from kubesched.framework import caching, extension_points
 from kubesched.framework.caching import SCOPE_ATTRIBUTES, Scope
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.scheduler.plugin_loading.plugin_errors import plugin_errors
+from kubesched.scheduler.config.errors import ConfigError, FieldError
 
 
 def _found() -> dict[str, inspect.Signature]:
@@ -158,3 +160,27 @@ def _where(plugin: type, method: str) -> str:
     what = f"{plugin.__qualname__}.{method}" if method else plugin.__qualname__
     code = getattr(getattr(plugin, method, None), "__code__", None) if method else None
     return f"line {code.co_firstlineno}: {what}" if code is not None else what
+
+
+def plugin_error(origin: str, text: str, where: str = "") -> ConfigError:
+    """`origin` is the file, class or distribution."""
+    return ConfigError([FieldError(where, text)], origin)
+
+
+def plugin_errors(origin: str, texts: Iterable[tuple[str, str]]) -> ConfigError:
+    """From (where, text) pairs."""
+    return ConfigError([FieldError(where, text) for where, text in texts], origin)
+
+
+def line_of(bug: BaseException, path: str) -> str:
+    """`line 7`: where in this file an exception came from; empty if it did not pass through it."""
+    if isinstance(bug, SyntaxError) and bug.filename == path:
+        return f"line {bug.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(bug.__traceback__) if frame.filename == path]
+    return f"line {lines[-1]}" if lines else ""
+
+
+def told(bug: BaseException) -> str:
+    """`ValueError: no such thing`."""
+    text = bug.msg if isinstance(bug, SyntaxError) else str(bug)
+    return f"{type(bug).__name__}: {text}" if text else type(bug).__name__

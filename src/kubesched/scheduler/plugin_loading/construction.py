@@ -17,8 +17,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 from kubesched.framework.handle import Handle
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, display
-from kubesched.scheduler.plugin_loading.class_rules import constructor_parameters
-from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
+from kubesched.scheduler.plugin_loading.class_rules import constructor_parameters, line_of, plugin_error, told
 
 INVALID: Final = object()
 """In place of a value that could not be decoded; the validation error has been reported."""

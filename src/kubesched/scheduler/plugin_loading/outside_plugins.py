@@ -24,8 +24,7 @@ from types import ModuleType
 from kubesched.framework.extension_points import extension_points_of
 from kubesched.framework.handle import Registry
 from kubesched.scheduler.plugin_loading.checked_plugin import OutsideFactory
-from kubesched.scheduler.plugin_loading.class_rules import check_class, missing_of_a_plugin
-from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
+from kubesched.scheduler.plugin_loading.class_rules import check_class, line_of, missing_of_a_plugin, plugin_error, told
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 _OURSELVES = "kubesched itself"

@@ -50,7 +50,7 @@ from kubesched.k8s.model.selectors import (
 )
 from kubesched.scheduler.config.errors import ErrorList
 from kubesched.scheduler.config.plugin_args import NodeAffinityArgs
-from kubesched.scheduler.config.validation_args import validate_node_affinity
+from kubesched.scheduler.config.validation import validate_node_affinity
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import Failed
+from kubesched.framework.effects import Failed, Written
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -23,7 +23,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     RemoveReservation,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.store import TypedStore, conflict, not_found
 
 Item = TypeVar("Item", bound=KubeObject)

@@ -28,7 +28,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     ReadResourceClaim,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.claim_effects import ClaimEffects, VolumeEffects
 from kubesched.simulator.api_model.object_effects import ObjectEffects, patch_group_status
 from kubesched.simulator.api_model.pod_effects import DeletePod, PodEffects, delete_pod

@@ -15,7 +15,7 @@ from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference, con
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec, StorageClass
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.store import TypedStore
 from kubesched.simulator.bench.object_factory import ObjectFactory, bound_claim, reference_to
 

@@ -19,7 +19,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.storage import PersistentVolume
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.api_model.store import TypedStore
 from kubesched.simulator.bench.controllers import ClaimController, VolumeController

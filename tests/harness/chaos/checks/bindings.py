@@ -18,7 +18,7 @@ from harness.chaos.extender import BOUND_BY_EXTENDER, binding_in
 from kubesched.framework.effects import Done, Effect, FindOut
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.volume_claims import claims_of
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim
 
 ONCE = "no pod is bound twice"
 ONE_CLAIM = "no volume is given to two claims"

@@ -28,7 +28,7 @@ from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor, 
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects
+from kubesched.scheduler.plugins.volume_binding.finding import AssumedObjects
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 from kubesched.scheduler.queue.hints import Requeue
 from kubesched.scheduler.queue.sub_queues import UnschedulablePods

@@ -16,8 +16,8 @@ from kubesched.k8s.model import kubernetes_yaml
 from kubesched.k8s.model.kubernetes_yaml import load_document, load_documents, needs_quotes, plain_yaml
 from kubesched.playground.apiserver.body_text import YamlTextError, dump_yaml, load_yaml
 from kubesched.playground.manifests import read_documents
-from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.load import parse
 from kubesched.simulator.bench.templates import parse_template
 
 SCALARS: list[tuple[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.scheduler.config import Capabilities, ConfigError, load
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 
 # Read from kube-scheduler v1.36: the interfaces that each in-tree plugin implements.
 _POINTS = {

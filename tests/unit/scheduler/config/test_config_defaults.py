@@ -27,7 +27,7 @@ from kubesched.scheduler.config import (
     default,
     load,
 )
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 
 CPU_AND_MEMORY = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 

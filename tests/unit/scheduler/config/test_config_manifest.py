@@ -11,9 +11,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kubesched.scheduler.config import KubeSchedulerConfiguration, default, load, to_manifest, to_yaml
-from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.load import parse
+from kubesched.scheduler.config.plugin_args import API_VERSION
 
 HEADER = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration"}
 

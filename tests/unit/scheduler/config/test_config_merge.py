@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.scheduler.config import PluginRef, Plugins, PluginSet
-from kubesched.scheduler.config.profile import merge_plugin_set, merge_plugins
+from kubesched.scheduler.config.configuration import merge_plugin_set, merge_plugins
 
 
 def plugin_set(enabled: str = "", disabled: str = "") -> PluginSet:

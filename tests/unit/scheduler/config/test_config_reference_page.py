@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubesched.scheduler.config import ARGS_BY_PLUGIN, reference_page
-from kubesched.scheduler.config.schema import ConfigStruct, SparseConfigStruct
+from kubesched.scheduler.config.plugin_args import ConfigStruct, SparseConfigStruct
 
 PAGE = Path(__file__).parents[4] / "docs/reference/configuration.md"
 

@@ -22,7 +22,7 @@ from kubesched.scheduler.config import (
     resolve,
     resolve_profiles,
 )
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 
 PLUGINS: Capabilities = {
     "All": frozenset(EXTENSION_POINTS),

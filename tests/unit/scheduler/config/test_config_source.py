@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubesched.scheduler.config import ConfigError
-from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.load import parse
 
 
 def parsed(text: str | bytes) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.scheduler.config import ConfigError, InterPodAffinityArgs, PluginConfig, load
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 
 Mistakes = Callable[[dict[str, Any]], list[str]]
 

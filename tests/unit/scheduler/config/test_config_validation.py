@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.scheduler.config import PluginConfig, VolumeBindingArgs, default
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.plugin_args import API_VERSION
 from kubesched.scheduler.config.validation import validate
 
 Mistakes = Callable[[dict[str, Any]], list[str]]

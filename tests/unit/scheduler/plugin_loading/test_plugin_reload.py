@@ -10,12 +10,11 @@ from outside_world import add
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.scheduler.build import build_loop
+from kubesched.scheduler.build import build_loop, reload_plugins
 from kubesched.scheduler.config import ConfigError, default
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import PluginSource, WatchedFiles
-from kubesched.scheduler.reload import reload_plugins
 from kubesched.testing import make
 from kubesched.testing.world import World
 

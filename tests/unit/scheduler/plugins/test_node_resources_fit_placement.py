@@ -8,7 +8,7 @@ from small_clusters import pod, pod_info
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.config.plugin_args import ResourceSpec
-from kubesched.scheduler.plugins.node_resources_fit.placement import placement_score
+from kubesched.scheduler.plugins.node_resources_fit.scoring import placement_score
 
 _CPU, _MEMORY, _GPU = (ResourceSpec(name, 1) for name in ("cpu", "memory", "gpu.com/g"))
 

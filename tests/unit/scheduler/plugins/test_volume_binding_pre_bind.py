@@ -8,7 +8,7 @@ import pytest
 from storage_clusters import ZONE, StorageCluster, claim, node, on_label, pod, storage_class, volume
 
 from kubesched.framework import OK, CycleState, Status
-from kubesched.framework.effects import Done, Failed, WaitUntil
+from kubesched.framework.effects import Done, Failed, WaitUntil, Written
 from kubesched.framework.extension_points import Steps
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
@@ -17,7 +17,7 @@ from kubesched.older.plugins.kinds import build_plugin
 from kubesched.older.plugins.volume_binding import OlderVolumeBinding
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
 INCOMING = pod("p", "static", "made")
 SELECTED = "volume.kubernetes.io/selected-node"

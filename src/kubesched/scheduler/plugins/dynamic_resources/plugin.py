@@ -4,12 +4,18 @@ A pod's path through the files: `state` looks up its claims, `requests` reads wh
 resources backed by a DeviceClass ask for), `scheduling_cycle` filters, scores and reserves with the answers of
 `allocator`, and `binding` writes the allocation in PreBind. What outlives a cycle is in `allocator.SharedDevices`.
 
+Pods that ask the same (devices of classes, selectors, counts) have the same answers on nodes that are offered the same:
+`find_question` says what the claims of a pod ask of a node, without what is their own. Claims that are allocated
+already, or about to be, ask more than that, and so does everybody where devices are offered to many nodes at once: for
+their pods `scheduling_cycle` looks at all nodes.
+
 Decides as kube-scheduler does with the feature gates of its release at their defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -25,23 +31,32 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult, Scores, default_normalize_score
-from kubesched.framework.status import OK, SKIP, Status
+from kubesched.framework.status import OK, SKIP, PluginFault, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.resource import DeviceClass, ResourceClaim
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
-from kubesched.scheduler.plugins.dynamic_resources import questions, scheduling_cycle
+from kubesched.scheduler.plugins.dynamic_resources import requests, scheduling_cycle
 from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator, SharedDevices
 from kubesched.scheduler.plugins.dynamic_resources.binding import Binding
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import identity
 from kubesched.scheduler.plugins.dynamic_resources.effects import ClaimRequest
-from kubesched.scheduler.plugins.dynamic_resources.outcomes import NotFound
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
+    CANNOT_ALLOCATE,
+    Abandoned,
+    Broken,
+    Found,
+    NotFound,
+    Outcome,
+)
+from kubesched.scheduler.plugins.dynamic_resources.requests import Order
 from kubesched.scheduler.plugins.dynamic_resources.state import (
     NO_CLAIMS,
     ClaimNotReadyError,
     DynamicResourcesState,
+    PodClaim,
     claims_of,
     state_of,
 )
@@ -61,7 +76,7 @@ class DynamicResources:
         self._shared = SharedDevices() if shared is None else shared
         self._filter_timeout_s = self._args.filter_timeout.nanoseconds / 10**9
         self._requests: list[ClaimRequest] = []
-        self._asking: questions.AskingPod | None = None
+        self._asking: AskingPod | None = None
         """The pod that was last asked about."""
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
@@ -89,26 +104,26 @@ class DynamicResources:
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
         objects = self._handle.objects
         self._shared.refresh(objects)
-        self._asking = questions.find_question(
+        self._asking = find_question(
             pod, self._shared, objects.device_classes, self._allocator(), of_groups=self._rules.has_claims
         )
         if self._asking is None:
             return None
         order = self._asking.order
-        score_scope = Scope.ROW if questions.is_prioritized(order) else Scope.NODE
+        score_scope = Scope.ROW if is_prioritized(order) else Scope.NODE
         return ClaimQuestion(order.fingerprint, Scope.ROW, score_scope)
 
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
         shared = self._shared
-        cycle.put(questions.AskedDevices(self._asked_by(pod).order, shared.changed.end, shared.n_offers_to_all))
+        cycle.put(AskedDevices(self._asked_by(pod).order, shared.changed.end, shared.n_offers_to_all))
 
     def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
-        cycle.drop(questions.AskedDevices)
+        cycle.drop(AskedDevices)
         cycle.put(self._asked_by(pod).state(self._allocator()))
         return True
 
     def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str] | None:
-        asked = cycle.get(questions.AskedDevices)
+        asked = cycle.get(AskedDevices)
         self._shared.refresh(self._handle.objects)
         names = self._shared.changed.since(asked.place)
         if asked.n_offers_to_all != self._shared.n_offers_to_all:
@@ -116,7 +131,7 @@ class DynamicResources:
         asked.place = self._shared.changed.end
         return names
 
-    def _asked_by(self, pod: PodInfo) -> questions.AskingPod:
+    def _asked_by(self, pod: PodInfo) -> AskingPod:
         """For a pod whose question was found just now."""
         assert self._asking is not None
         assert self._asking.pod is pod
@@ -157,14 +172,14 @@ class DynamicResources:
         return PreFilterResult()
 
     def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        asked, nodes = cycle.find(questions.AskedDevices), self._handle.nodes
+        asked, nodes = cycle.find(AskedDevices), self._handle.nodes
         if asked is None:
             return self.filter(cycle, pod, nodes.take(np.array([node.row]))).status(0)
         outcome = asked.outcome(self._allocator(), nodes, node.row)
         return Status.unresolvable(outcome.reason) if isinstance(outcome, NotFound) else OK
 
     def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
-        asked = cycle.find(questions.AskedDevices)
+        asked = cycle.find(AskedDevices)
         if asked is not None:
             return asked.verdicts(self._allocator(), nodes)
         state = state_of(cycle)
@@ -190,15 +205,15 @@ class DynamicResources:
         return PostFilterResult(status)
 
     def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        asked, nodes = cycle.find(questions.AskedDevices), self._handle.nodes
+        asked, nodes = cycle.find(AskedDevices), self._handle.nodes
         if asked is None:
             return int(self.score(cycle, pod, nodes.take(np.array([node.row]))).item(0))
-        if not questions.is_prioritized(asked.order):
+        if not is_prioritized(asked.order):
             return 0
         return scheduling_cycle.score_outcome(asked.order, asked.outcome(self._allocator(), nodes, node.row))
 
     def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
-        asked = cycle.find(questions.AskedDevices)
+        asked = cycle.find(AskedDevices)
         if asked is not None:
             return asked.scores(self._allocator(), nodes)
         return scheduling_cycle.score_nodes(state_of(cycle), nodes)
@@ -308,3 +323,81 @@ class RequeueHints:
         except ClaimNotReadyError:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskingPod:
+    """A pod, its claims, and what they ask."""
+
+    pod: PodInfo
+    claims: tuple[ResourceClaim, ...]
+    order: Order
+
+    def state(self, allocator: Allocator) -> DynamicResourcesState:
+        """The state of its cycle, if it is answered for all that ask the same."""
+        claims = [PodClaim(claim) for claim in self.claims]
+        return DynamicResourcesState(claims, allocator=allocator, orders={None: self.order}, is_of_class=True)
+
+
+@dataclass(slots=True, eq=False)
+class AskedDevices:
+    """What all pods of a class ask for."""
+
+    order: Order
+    place: int
+    """How far the log of nodes that are offered something else was read."""
+    n_offers_to_all: int
+    """How often all nodes were offered something else, then."""
+
+    def outcome(self, allocator: Allocator, nodes: NodeTable, row: int) -> Outcome:
+        """On a node of the whole table."""
+        return _judged(allocator.answer_on(self.order, nodes, row))
+
+    def verdicts(self, allocator: Allocator, nodes: NodeTable) -> Verdicts:
+        outcomes, own = allocator.answers(self.order, nodes)
+        is_found = np.zeros(len(outcomes), dtype=np.bool_)
+        for number in np.unique(own).tolist():
+            is_found[number] = isinstance(_judged(outcomes[number]), Found)
+        return Verdicts.reject(~is_found[own], CANNOT_ALLOCATE, unresolvable=True)
+
+    def scores(self, allocator: Allocator, nodes: NodeTable) -> Scores:
+        """Raw scores; 0 where nothing can be allocated."""
+        if not is_prioritized(self.order):
+            return np.zeros(len(nodes), dtype=np.int64)
+        outcomes, own = allocator.answers(self.order, nodes)
+        of_outcome = np.array([scheduling_cycle.score_outcome(self.order, outcome) for outcome in outcomes], np.int64)
+        scores: Scores = of_outcome[own]
+        return scores
+
+
+def find_question(
+    pod: PodInfo,
+    shared: SharedDevices,
+    classes: Mapping[str, DeviceClass],
+    allocator: Allocator,
+    *,
+    of_groups: bool = False,
+) -> AskingPod | None:
+    """None if the claims ask for more than can be said in general. `shared` must be fresh."""
+    if shared.inventory.problem is not None or shared.inventory.floating or requests.find_demand(pod, classes)[1]:
+        return None
+    try:
+        claims = tuple(claims_of(pod.pod, shared.book.get, of_groups=of_groups))
+    except ClaimNotReadyError:
+        return None
+    for claim in claims:
+        if claim.status.allocation is not None or shared.book.is_pending(claim):
+            return None
+        if scheduling_cycle.check_requests(claim, classes) is not None:
+            return None
+    return AskingPod(pod, claims, allocator.order(claims)) if claims else None
+
+
+def is_prioritized(order: Order) -> bool:
+    return any(wanted.is_prioritized for wanted in order.claims)
+
+
+def _judged(outcome: Outcome) -> Outcome:
+    if isinstance(outcome, Broken | Abandoned):
+        raise PluginFault("what comes of a node cannot be said for all pods")
+    return outcome

@@ -39,8 +39,12 @@ from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.k8s.model.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
-from kubesched.scheduler.plugins.node_resources_fit.placement import placement_score
-from kubesched.scheduler.plugins.node_resources_fit.scoring import NodeScore, node_score, strategy_scores
+from kubesched.scheduler.plugins.node_resources_fit.scoring import (
+    NodeScore,
+    node_score,
+    placement_score,
+    strategy_scores,
+)
 from kubesched.scheduler.plugins.resource_allocation import (
     ResourceUses,
     ScoredResource,

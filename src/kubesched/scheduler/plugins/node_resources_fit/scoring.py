@@ -1,8 +1,9 @@
-"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node.
+"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node; and the same of placements.
 
 `strategy_scores` is for whole tables, `node_score` the same for a single node. All arithmetic is on int64 and truncates
 toward zero, as kube-scheduler's does. A resource that a node does not have does not count for that node.
 RequestedToCapacityRatio scores by a shape: straight lines between points, tabulated over whole percents of utilization.
+Placements of a pod group are packed whatever strategy scores nodes (`placement_score`).
 
 Next: `kubesched.scheduler.plugins.resource_allocation` for what goes in.
 """
@@ -15,12 +16,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework import MAX_NODE_SCORE
-from kubesched.framework.nodes import IntArray
-from kubesched.framework.results import Scores
+from kubesched.framework.groups import PlacementAssignments
+from kubesched.framework.nodes import IntArray, NodeTable
+from kubesched.framework.results import MAX_NODE_SCORE, Scores
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.scheduler.config.plugin_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
+    ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
 )
@@ -181,3 +184,27 @@ def _round_half_up(numbers: NDArray[np.float64]) -> Scores:
     whole = np.floor(numbers)
     rounded: Scores = (whole + (numbers - whole >= 0.5)).astype(np.int64)
     return rounded
+
+
+def placement_score(specs: Sequence[ResourceSpec], nodes: NodeTable, proposed: PlacementAssignments) -> int:
+    """The weighted mean over the resources that the placement has; one that is neither CPU nor memory counts only if
+    the group asks for it. `nodes` are all there are; the proposed pods are not on them yet."""
+    rows = proposed.placement.rows
+    total = weights = 0
+    for spec in specs:
+        asked = sum(pod.resources.container_requests.get(spec.name, 0) for pod, _ in proposed.assignments)
+        if not asked and spec.name not in (CPU, MEMORY):
+            continue
+        allocatable = int(nodes.allocatable(spec.name)[rows].sum())
+        if allocatable == 0:
+            continue
+        requested = asked + int(_requested(nodes, spec.name)[rows].sum())
+        total += min(requested, allocatable) * MAX_NODE_SCORE // allocatable * spec.weight
+        weights += spec.weight
+    return total // weights if weights else 0
+
+
+def _requested(nodes: NodeTable, resource: str) -> IntArray:
+    if resource == CPU:
+        return nodes.nonzero_cpu_milli
+    return nodes.nonzero_memory_bytes if resource == MEMORY else nodes.requested(resource)

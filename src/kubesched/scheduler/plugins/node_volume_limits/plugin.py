@@ -3,7 +3,7 @@
 Attached is what the node's pods use and what VolumeAttachments name; a volume that the pod shares with pods of the node
 is not counted twice. Only nodes that limit a driver that the pod needs are looked into.
 
-Next: `ledger` for attached volumes and limits, `attachable` for what counts as a volume.
+Next: `ledger` for attached volumes and limits, and for what counts as a volume.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubesched.k8s.model.volumes import Volume
 from kubesched.scheduler.cluster.journal import ChangeLog
-from kubesched.scheduler.plugins.node_volume_limits.attachable import Volumes, has_attachable_volumes, volumes_of_pod
-from kubesched.scheduler.plugins.node_volume_limits.ledger import NO_LIMIT, LimitColumns, VolumeLedger
+from kubesched.scheduler.plugins.node_volume_limits.ledger import (
+    NO_LIMIT,
+    LimitColumns,
+    VolumeLedger,
+    Volumes,
+    has_attachable_volumes,
+    volumes_of_pod,
+)
 
 TOO_MANY_VOLUMES = "node(s) exceed max volume count"
 _CROWDED = Status.unschedulable(TOO_MANY_VOLUMES)

@@ -20,11 +20,11 @@ import numpy as np
 from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
-from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.counting import (
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     CountedPods,
     InclusionPolicies,
     RowCounts,
+    SpreadConstraint,
     with_all_keys,
 )
 

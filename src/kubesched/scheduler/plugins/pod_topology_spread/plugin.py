@@ -37,9 +37,9 @@ from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     SELECTING_KINDS,
     ConstraintError,
     ConstraintSource,
+    RowCounts,
     SpreadConstraint,
 )
-from kubesched.scheduler.plugins.pod_topology_spread.counting import RowCounts
 from kubesched.scheduler.plugins.pod_topology_spread.filtering import SpreadFilterState
 from kubesched.scheduler.plugins.pod_topology_spread.scoring import SpreadScoreState
 

@@ -23,11 +23,11 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.selectors import HOSTNAME_LABEL
-from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.counting import (
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     CountedPods,
     InclusionPolicies,
     RowCounts,
+    SpreadConstraint,
     with_all_keys,
 )
 

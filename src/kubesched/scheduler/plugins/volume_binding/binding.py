@@ -2,9 +2,10 @@
 
 To assume a volume is to set its claimRef, to assume a provisioning is to annotate the claim with the selected node;
 both only in memory, on top of what is known. Unreserve reverts that. PreBind has it written by whoever drives
-`bind_volumes` (see `effects`); the PersistentVolume controller, or a provisioner, then binds. That is over when every
-claim is bound; it has failed when one of the writes was undone meanwhile. Only objects of the API server count there,
-not assumed ones, which may meanwhile be another pod's.
+`bind_volumes`: it yields what is asked of the world outside (`BindVolumeToClaim`, `SelectNodeForClaim`), and both are
+answered by `Written`, or by `Failed` with the API server's message. The PersistentVolume controller, or a provisioner,
+then binds. That is over when every claim is bound; it has failed when one of the writes was undone meanwhile. Only
+objects of the API server count there, not assumed ones, which may meanwhile be another pod's.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import Failed, WaitUntil
+from kubesched.framework.effects import Failed, WaitUntil, Written
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle, Objects
 from kubesched.framework.status import OK, Status
@@ -28,9 +29,7 @@ from kubesched.k8s.model.volume_claims import (
     is_bound_to,
     is_fully_bound,
 )
-from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
-from kubesched.scheduler.plugins.volume_binding.finding import PodVolumes
+from kubesched.scheduler.plugins.volume_binding.finding import AssumedObjects, PodVolumes
 from kubesched.scheduler.plugins.volume_binding.matching import mismatch
 
 # -- Reserve and Unreserve ---------------------------------------------------------------------------------------------
@@ -266,3 +265,26 @@ def _volume_write(binding: AssumedBinding) -> BindVolumeToClaim:
 def _claim_write(provision: AssumedProvision, node_name: str) -> SelectNodeForClaim:
     metadata = provision.claim.metadata
     return SelectNodeForClaim(metadata.namespace, metadata.name, metadata.resource_version, node_name)
+
+
+@dataclass(frozen=True, slots=True)
+class BindVolumeToClaim:
+    """Write the claim into the persistent volume's `spec.claimRef`, if the volume is still of this version.
+
+    `is_ours` asks for the annotation that marks a binding as the controller's and not the user's.
+    """
+
+    volume_name: str
+    resource_version: str
+    claim: ObjectReference
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelectNodeForClaim:
+    """Annotate the claim with the node its volume is to be made for, if the claim is still of this version."""
+
+    namespace: str
+    claim_name: str
+    resource_version: str
+    node_name: str

@@ -2,7 +2,12 @@
 
 Score does nothing with the feature gates of this version, so `pre_score` always skips it.
 
-Next: `claims` and `finding` for the decision, `binding` for Reserve and PreBind.
+What the claims of a pod ask of a node, without what is their own, is where bound volumes can be reached from, and where
+volumes can be made for claims that have none (`find_question`). Pods that ask the same have the same answers, which
+depend on the labels of nodes alone. Claims that may get a volume that exists already, for which a node was selected, or
+whose driver says how much room there is, ask more than that: for their pods `finding` looks at everything.
+
+Next: `finding` for the decision, `binding` for Reserve and PreBind.
 """
 
 from __future__ import annotations
@@ -18,23 +23,45 @@ from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
-from kubesched.framework.handle import Handle
+from kubesched.framework.handle import Handle, Objects
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
-from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model import csi_migration, volume_claims
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import claims_of
+from kubesched.k8s.model.selectors import HOSTNAME_LABEL
+from kubesched.k8s.model.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+)
+from kubesched.k8s.model.volume_claims import NO_PROVISIONER, claims_of, class_of_claim, requested_storage, single_label
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding.binding import AssumedVolumes, BindingCheck, Reservation, bind_volumes
-from kubesched.scheduler.plugins.volume_binding.claims import UNBOUND_IMMEDIATE, PodClaims, find_obstacle, sort_claims
-from kubesched.scheduler.plugins.volume_binding.finding import Findings, PodVolumes, VolumeFinder
-from kubesched.scheduler.plugins.volume_binding.provisioning import volume_limit
-from kubesched.scheduler.plugins.volume_binding.questions import VolumeQuestion, find_question, volumes_to_make
+from kubesched.scheduler.plugins.volume_binding.finding import (
+    UNBOUND_IMMEDIATE,
+    Conflict,
+    Findings,
+    PodClaims,
+    PodVolumes,
+    VolumeFinder,
+    find_obstacle,
+    selected_node,
+    sort_claims,
+)
+from kubesched.scheduler.plugins.volume_binding.matching import (
+    looks_at_capacity,
+    rows_in_topology,
+    rows_matching,
+    volume_limit,
+)
 
 
 @dataclass(slots=True)
@@ -255,3 +282,63 @@ REGISTERED_EVENTS = (
     RegisteredEvent(ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADDED_OR_UPDATED), after_capacity_changed),
 )
 """The changes that can undo a rejection, each with the hint that looks closer."""
+
+
+Topologies = tuple[TopologySelectorTerm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeQuestion:
+    """Of bound claims, the node affinities of their volumes; of the others, the topologies that their classes allow."""
+
+    affinities: tuple[VolumeNodeAffinity | None, ...]
+    topologies: tuple[Topologies, ...]
+
+    def verdicts(self, nodes: NodeTable) -> Verdicts:
+        """For a part of the table. No rejection is resolvable."""
+        reached = np.ones(len(nodes), dtype=np.bool_)
+        for affinity in self.affinities:
+            if affinity is not None:
+                reached &= rows_matching(nodes, affinity)
+        allowed = np.ones(len(nodes), dtype=np.bool_)
+        for terms in self.topologies:
+            if terms:
+                allowed &= rows_in_topology(nodes, terms)
+        return Verdicts.combine(((Conflict.NODE.value, ~reached, True), (Conflict.BIND.value, ~allowed, True)))
+
+
+def find_question(finder: VolumeFinder, objects: Objects, claims: PodClaims) -> VolumeQuestion | None:
+    """None if the claims ask for more than can be said in general, or for what no other pod asks for."""
+    affinities = []
+    for claim in claims.bound:
+        volume = finder.volume_of(objects, claim)
+        if volume is None or csi_migration.plugin_of(volume.spec) is not None:
+            return None
+        affinity = volume.spec.node_affinity
+        label = single_label(affinity)
+        if label is not None and label[0] == HOSTNAME_LABEL:
+            return None
+        affinities.append(affinity)
+    topologies = []
+    for claim in claims.delayed:
+        storage_class = objects.storage_classes[class_of_claim(claim)]
+        if _asks_for_more(finder, objects, claim, storage_class):
+            return None
+        topologies.append(storage_class.allowed_topologies or ())
+    return VolumeQuestion(tuple(affinities), tuple(topologies))
+
+
+def volumes_to_make(claims: PodClaims) -> PodVolumes:
+    """What a pod gets on any node that does, if it can be told by a question."""
+    return PodVolumes((), tuple(sorted(claims.delayed, key=lambda claim: requested_storage(claim).nanos)))
+
+
+def _asks_for_more(
+    finder: VolumeFinder, objects: Objects, claim: PersistentVolumeClaim, storage_class: StorageClass
+) -> bool:
+    return (
+        selected_node(claim) is not None
+        or storage_class.provisioner in ("", NO_PROVISIONER)
+        or looks_at_capacity(objects, storage_class, claim)
+        or finder.may_find_volume(objects, claim)
+    )
