@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import Plugin
-from kubesched.framework.nodes import RowArray
+from kubesched.framework.nodes import IntArray, RowArray, RowSets
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.scheduling import PodGroup
@@ -105,6 +105,40 @@ class PlacementScore(Plugin, Protocol):
 class NormalizePlacementScores(Plugin, Protocol):
     def normalize_placement_scores(self, group: GroupCycle, scores: Sequence[int]) -> Sequence[int]:
         """Raw scores brought into 0 to 100."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPlacements:
+    """The same for many placements, where all pods of the group are alike: how many of them found a node in each."""
+
+    pod: PodInfo
+    """One of them."""
+    counts: IntArray
+    _parts: RowSets
+    _places: RowArray
+    """Which of the parts these are."""
+
+    def sums(self, values: IntArray) -> IntArray:
+        """(n_placements,) of a number for each row, the sum over each placement."""
+        return self._parts.sums(values)[self._places]
+
+
+@runtime_checkable
+class CountedPlacementScore(PlacementScore, Protocol):
+    """Of plugins that look at nothing else of a group's pods than how many there are of them, and what they ask for."""
+
+    def score_counted(self, group: GroupCycle, counted: CountedPlacements) -> IntArray:
+        """(n_placements,) what `score_placement` says of each."""
+        ...
+
+
+@runtime_checkable
+class CompletesGroups(Plugin, Protocol):
+    """Of a Permit plugin that asks for a number of pods."""
+
+    def is_complete(self, key: str, n_scheduled: int) -> bool:
+        """Whether so many pods with a node are enough for the group."""
         ...
 
 

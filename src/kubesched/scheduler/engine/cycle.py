@@ -166,6 +166,10 @@ class ProfileScheduler:
         if self._classes is not None:
             self._classes = ClassCache(self.cluster, profile)
 
+    def class_of(self, pod: PodInfo) -> PodClass | None:
+        """What is kept for pods with this signature, prepared now if it was not; None if nothing can be."""
+        return None if self._classes is None else self._classes.find(pod, at_once=True)
+
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""

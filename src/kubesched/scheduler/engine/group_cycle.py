@@ -37,7 +37,7 @@ from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOut
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDecided, GroupMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
-from kubesched.scheduler.engine.placements import choose_placement, fit_counts
+from kubesched.scheduler.engine.placements import FitBook, choose_placement
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption, victims_away
@@ -90,6 +90,7 @@ class GroupCycles:
         self._metrics = metrics
         self._observers = observers
         self._pauses = pauses
+        self._book = FitBook(cluster)
 
     def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
         """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
@@ -203,7 +204,14 @@ class GroupCycles:
         trial, group, reasons = attempt.trial, attempt.group, reasons or post_filter
         if self._features.topology:
             return choose_placement(
-                self._cluster, attempt.scheduler, trial, group, post_filter=post_filter, reasons=reasons, keeps=keeps
+                self._cluster,
+                attempt.scheduler,
+                trial,
+                group,
+                book=self._book,
+                post_filter=post_filter,
+                reasons=reasons,
+                keeps=keeps,
             )
         return trial.run(group, group.pods, post_filter=post_filter, reasons=reasons, keeps=keeps)
 
@@ -246,7 +254,7 @@ class GroupCycles:
             return Status.unschedulable(_HAS_CONSTRAINTS)
         counts = None
         if not self._features.topology and attempt.trial.can_count:
-            counts = fit_counts(self._cluster, attempt.scheduler, attempt.group.pods)
+            counts = self._book.counts(attempt.scheduler, attempt.group.pods)
         known: dict[int, Status] = {}
 
         def fits() -> Status:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from kubesched.framework.groups import GroupCycle
+from kubesched.framework.groups import CompletesGroups, GroupCycle
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
@@ -142,6 +142,19 @@ class GroupTrial:
             if not (keeps and outcome.status.is_success):
                 self.take_back()
         return outcome
+
+    def would_fit(self, group: GroupCycle, n_pods: int) -> bool | None:
+        """Whether the group fits where so many of its pods find a node; None if only a trial can tell."""
+        fits, n_scheduled = n_pods > 0, self._n_scheduled(group) + n_pods
+        for plugin in self._scheduler.profile.permit:
+            if not isinstance(plugin, CompletesGroups):
+                return None
+            fits = fits and plugin.is_complete(group.key, n_scheduled)
+        return fits
+
+    def _n_scheduled(self, group: GroupCycle) -> int:
+        state = None if self._cluster.groups is None else self._cluster.groups.get(group.key)
+        return 0 if state is None else state.n_scheduled
 
     def place_again(self, outcome: GroupOutcome) -> None:
         """The pods of an outcome that was taken back are where they were in it: nothing has changed since."""

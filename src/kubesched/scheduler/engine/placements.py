@@ -1,4 +1,4 @@
-"""Topology: the sets of nodes that a pod group could go to, tried one by one, and the choice among those it fits in.
+"""Topology: the sets of nodes that a pod group could go to, and the choice among those it fits in.
 
 A plugin proposes the placements: one for each rack, say. Within each the group is tried as if there were no other
 nodes. Of several that it fits in, the one with the highest score is taken; if there are several of these, one of them
@@ -7,13 +7,13 @@ by the tie-break.
 How many pods of a group fit on each node is counted without placing them one by one (`FitCounts`) where all pods of the
 group are alike and every filter looks at nothing but the node's object and its amounts: then it does not matter which
 node is chosen for which pod, and as many of them fit into a set of nodes as fit on each of its nodes together. What
-becomes of the group follows from how many fit: of many racks, or of many pods that may stay or have to leave, only one
-of each number needs to be tried. The counts are kept up to date as pods are taken off nodes and brought back.
+becomes of the group, and how good a placement is, follow from how many fit: only the placement that is taken is tried.
+What was counted is kept (`FitBook`): for later pods like these, only rows that changed since are counted again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,19 +21,23 @@ import numpy as np
 from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.groups import (
+    CountedPlacements,
+    CountedPlacementScore,
     GroupCycle,
     NormalizePlacementScores,
     Placement,
     PlacementAssignments,
+    PlacementScore,
     PlacementsResult,
 )
-from kubesched.framework.nodes import IntArray, RowArray
-from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.nodes import IntArray, RowArray, RowSets
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubesched.framework.status import PluginFault, Status
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
+from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.filter import ask
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial
@@ -44,6 +48,8 @@ from kubesched.scheduler.engine.profile import FilterStep, Profile
 from kubesched.scheduler.engine.row_check import ImaginedNode, check_node, nominated_pods_on
 
 NO_PLACEMENT = "no feasible placements found"
+_MOST_KEPT = 32
+_MOST_AMOUNTS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,35 +90,85 @@ def choose_placement(
     post_filter: bool,
     keeps: bool,
     reasons: bool = False,
+    book: FitBook | None = None,
 ) -> GroupOutcome:
     """The group tried in each placement. An error ends it; without any that fits, the first one's pods tell why. With
-    `keeps` its pods stay in the one that is taken."""
+    `keeps` its pods stay in the one that is taken. Where pods can be counted, only that one is tried."""
     found = generate(cluster, scheduler.profile, group)
     if not found.status.is_success:
         return GroupOutcome(found.status)
     tried = _Tried(cluster, scheduler, trial, group, post_filter, reasons or post_filter)
-    if len(found.placements) > _FEW and trial.can_count:
-        tried.counts = fit_counts(cluster, scheduler, group.pods)
-    for placement in found.placements:
-        outcome = tried.outcome_of(placement)
-        if not outcome.status.is_success and not outcome.status.is_rejected:
-            return outcome
     n = len(found.placements)
-    fitting = [_Fitting(one, tried.outcome_of(one)) for one in found.placements if tried.outcome_of(one).is_feasible]
+    if (
+        n > _FEW
+        and trial.can_count
+        and (counts := (book or FitBook(cluster)).counts(scheduler, group.pods)) is not None
+    ):
+        counted = _counted(scheduler, trial, group, found.placements, counts, tried, keeps)
+        if counted is not None:
+            counted.n_placements = n
+            return counted
+    fitting = []
+    for placement in found.placements:
+        outcome = tried.outcome_in(placement)
+        if outcome.is_feasible:
+            fitting.append(_Fitting(placement, outcome))
+        elif not outcome.status.is_rejected:
+            return outcome
     if not fitting:
-        first = tried.outcome_of(found.placements[0])
-        text = f"0/{n} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
-        first.status, first.n_placements = Status.unschedulable(text), n
-        return first
+        return _none_fits(tried.outcome_in(found.placements[0]), n)
     try:
         chosen = fitting[0] if len(fitting) == 1 else _best(scheduler, group, fitting, cluster)
     except PlacementError as problem:
         return GroupOutcome(Status.error(problem.message))
-    outcome = tried.in_placement(chosen.placement)
-    outcome.placement, outcome.n_placements = chosen.placement.name, n
-    if keeps and outcome.status.is_success:
-        trial.place_again(outcome)
-    return outcome
+    chosen.outcome.placement, chosen.outcome.n_placements = chosen.placement.name, n
+    if keeps and chosen.outcome.status.is_success:
+        trial.place_again(chosen.outcome)
+    return chosen.outcome
+
+
+def _none_fits(first: GroupOutcome, n: int) -> GroupOutcome:
+    text = f"0/{n} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
+    first.status, first.n_placements = Status.unschedulable(text), n
+    return first
+
+
+def _counted(
+    scheduler: ProfileScheduler,
+    trial: GroupTrial,
+    group: GroupCycle,
+    placements: Sequence[Placement],
+    counts: FitCounts,
+    tried: _Tried,
+    keeps: bool,
+) -> GroupOutcome | None:
+    """Where it is known without trying how many pods of the group fit into each placement, only the one that is taken
+    is tried; None if it takes more than that to choose."""
+    if not all(isinstance(plugin, CountedPlacementScore) for plugin, _ in scheduler.profile.placement_score):
+        return None
+    parts = RowSets([placement.rows for placement in placements])
+    n_pods = counts.within_each(parts)
+    fits = {n: trial.would_fit(group, n) for n in set(n_pods.tolist())}
+    if None in fits.values():
+        return None
+    places = [place for place, n in enumerate(n_pods.tolist()) if fits[n]]
+    if not places:
+        first = tried.outcome_in(placements[0])
+        return _none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
+    best = [placements[place] for place in places]
+    if len(best) > 1:
+        counted = CountedPlacements(group.pods[0], n_pods[places], parts, np.array(places))
+        try:
+            totals = score_counted(scheduler.profile, group, counted)
+        except PlacementError:
+            return None
+        highest = max(totals)
+        best = [placement for placement, total in zip(best, totals, strict=True) if total == highest]
+    names = [placement.name for placement in best]
+    chosen = best[names.index(scheduler.tie_break.choose(names))] if len(best) > 1 else best[0]
+    outcome = tried.outcome_in(chosen, keeps=keeps)
+    outcome.placement = chosen.name
+    return outcome if outcome.status.is_success else None
 
 
 _FEW = 2
@@ -120,8 +176,7 @@ _FEW = 2
 
 
 class _Tried:
-    """What became of the group in each placement. Where pods can be counted, one of those in which the same number
-    fits is tried for all of them."""
+    """What became of the group in each placement, tried when it is first asked for."""
 
     def __init__(
         self,
@@ -138,32 +193,22 @@ class _Tried:
         self._group = group
         self._post_filter = post_filter
         self._reasons = reasons
-        self.counts: FitCounts | None = None
-        self._by_count: dict[int, str] = {}
-        self._alike: dict[str, str] = {}
-        """By name of a placement, the one that was tried in its place, or itself."""
         self._outcomes: dict[str, GroupOutcome] = {}
 
-    def outcome_of(self, placement: Placement) -> GroupOutcome:
-        """In this placement, or in one that is as good."""
-        name = placement.name
-        alike = self._alike.get(name)
-        if alike is None and self.counts is not None:
-            alike = self._by_count.setdefault(self.counts.within(placement.rows), name)
-            self._alike[name] = alike
-        return self._outcomes[alike] if alike in self._outcomes else self.in_placement(placement)
-
-    def in_placement(self, placement: Placement) -> GroupOutcome:
-        """In this placement itself."""
+    def outcome_in(self, placement: Placement, *, keeps: bool = False) -> GroupOutcome:
         known = self._outcomes.get(placement.name)
         if known is not None:
             return known
         within = None if len(placement.rows) == self._n_nodes else placement.rows
         outcome = self._trial.run(
-            self._group, self._group.pods, within=within, post_filter=self._post_filter, reasons=self._reasons
+            self._group,
+            self._group.pods,
+            within=within,
+            post_filter=self._post_filter,
+            reasons=self._reasons,
+            keeps=keeps,
         )
         self._outcomes[placement.name] = outcome
-        self._alike.setdefault(placement.name, placement.name)
         if self._tell is not None:
             self._tell(PlacementTried(self._group.key, placement.name, outcome))
         return outcome
@@ -186,9 +231,25 @@ def _best(scheduler: ProfileScheduler, group: GroupCycle, fitting: Sequence[_Fit
 
 def score_placements(profile: Profile, group: GroupCycle, proposed: Sequence[PlacementAssignments]) -> list[int]:
     """The weighted sum over the plugins, of each placement. Raises `PlacementError`."""
-    totals = [0] * len(proposed)
+    return _totals(profile, group, lambda plugin: [plugin.score_placement(group, one) for one in proposed])
+
+
+def score_counted(profile: Profile, group: GroupCycle, counted: CountedPlacements) -> list[int]:
+    """The same where plugins need to know only how many pods find a node in each."""
+
+    def ask(plugin: PlacementScore) -> Sequence[int]:
+        assert isinstance(plugin, CountedPlacementScore)
+        scores: list[int] = plugin.score_counted(group, counted).tolist()
+        return scores
+
+    return _totals(profile, group, ask)
+
+
+def _totals(profile: Profile, group: GroupCycle, ask: Callable[[PlacementScore], Sequence[int]]) -> list[int]:
+    totals: list[int] = []
     for plugin, weight in profile.placement_score:
-        scores: Sequence[int] = _asked(profile, plugin.name, group, proposed)
+        scores = _scores_of(plugin, ask)
+        totals = totals or [0] * len(scores)
         if isinstance(plugin, NormalizePlacementScores):
             try:
                 scores = plugin.normalize_placement_scores(group, scores)
@@ -206,82 +267,135 @@ def score_placements(profile: Profile, group: GroupCycle, proposed: Sequence[Pla
     return totals
 
 
-def _asked(profile: Profile, name: str, group: GroupCycle, proposed: Sequence[PlacementAssignments]) -> list[int]:
-    plugin = next(plugin for plugin, _ in profile.placement_score if plugin.name == name)
+def _scores_of(plugin: PlacementScore, ask: Callable[[PlacementScore], Sequence[int]]) -> Sequence[int]:
     try:
-        return [plugin.score_placement(group, one) for one in proposed]
+        return ask(plugin)
     except Exception as bug:
         doing = "running PlacementScore plugins"
-        raise PlacementError(f'{doing}: plugin "{name}" failed with: {_said(bug)}') from bug
+        raise PlacementError(f'{doing}: plugin "{plugin.name}" failed with: {_said(bug)}') from bug
 
 
 def _said(bug: Exception) -> str:
     return str(bug) or type(bug).__name__
 
 
-def fit_counts(cluster: Cluster, scheduler: ProfileScheduler, pods: Sequence[PodInfo]) -> FitCounts | None:
-    """None if it takes a trial to find out."""
-    first = pods[0]
-    if not scheduler.has_only_in_tree_plugins or len(cluster.nodes) == 0:
-        return None
-    if len(cluster.nominations) and any(cluster.nominations.node_for(pod) for pod in pods):
-        return None
-    if first.pin or first.spec.resource_claims or any(pod.signature is not first.signature for pod in pods):
-        return None
-    cycle = CycleState()
-    try:
-        prefilter = run_pre_filter(scheduler.profile, cycle, first, cluster.nodes)
-        if not prefilter.status.is_success or prefilter.node_names is not None:
+# -- counting ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Rows:
+    """How many pods of one kind fit on each row, those nominated there left aside; up to date as of `place`."""
+
+    pod_class: PodClass | None
+    """What they were counted by; None: for one group alone."""
+    steps: Sequence[FilterStep]
+    most: int
+    """Nobody asks for more."""
+    is_open: BoolArray
+    nodes_end: int
+    place: int
+    by_code: dict[int, int]
+    counts: IntArray
+
+
+class FitBook:
+    """Counts for groups of one cluster, one after another."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._kept: dict[PodSignature, _Rows] = {}
+
+    def counts(self, scheduler: ProfileScheduler, pods: Sequence[PodInfo]) -> FitCounts | None:
+        """None if it takes a trial to find out."""
+        cluster, first = self._cluster, pods[0]
+        if not scheduler.has_only_in_tree_plugins or len(cluster.nodes) == 0:
             return None
-        steps = [step for step in scheduler.profile.filter if step.name not in cycle.skip_filter]
-        by_scope: dict[Scope, list[FilterStep]] = {Scope.NODE: [], Scope.AMOUNTS: []}
-        for step in steps:
-            scope = step.scope_for(first)
-            if scope not in by_scope or step.filter_node is None:
+        if len(cluster.nominations) and any(cluster.nominations.node_for(pod) for pod in pods):
+            return None
+        if first.pin or first.spec.resource_claims or any(pod.signature is not first.signature for pod in pods):
+            return None
+        try:
+            known = scheduler.class_of(first)
+            if known is None:
+                return _asked(cluster, scheduler, pods)
+            layers = known.layers
+            if known.looks_at_cluster or known.has_fresh or layers.row.filters:
                 return None
-            by_scope[scope].append(step)
-        return FitCounts(cluster, cycle, pods, by_scope[Scope.NODE], by_scope[Scope.AMOUNTS])
-    except (PluginError, PluginFault):
+            return FitCounts(cluster, known.cycle, pods, self._rows(known, len(pods)))
+        except (PluginError, PluginFault):
+            return None
+
+    def _rows(self, known: PodClass, n_pods: int) -> _Rows:
+        signature, nodes_end = known.pod.signature, known.places.nodes
+        kept = self._kept.pop(signature, None)
+        if kept is None or kept.pod_class is not known or kept.nodes_end != nodes_end or kept.most < n_pods:
+            n = len(self._cluster.nodes)
+            most = n_pods if kept is None else max(n_pods, kept.most)
+            kept = _uncounted(self._cluster, known, known.layers.amounts.filters, most, known.layers.node.fits[:n])
+        self._kept[signature] = kept
+        while len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return kept
+
+
+def _asked(cluster: Cluster, scheduler: ProfileScheduler, pods: Sequence[PodInfo]) -> FitCounts | None:
+    """Where no class is kept, or none fits: every filter is asked about every node."""
+    cycle, first = CycleState(), pods[0]
+    prefilter = run_pre_filter(scheduler.profile, cycle, first, cluster.nodes)
+    if not prefilter.status.is_success or prefilter.node_names is not None:
         return None
+    by_scope: dict[Scope, list[FilterStep]] = {Scope.NODE: [], Scope.AMOUNTS: []}
+    for step in scheduler.profile.filter:
+        if step.name in cycle.skip_filter:
+            continue
+        scope = step.scope_for(first)
+        if scope not in by_scope or step.filter_node is None:
+            return None
+        by_scope[scope].append(step)
+    is_open = np.ones(len(cluster.nodes), dtype=np.bool_)
+    for step in by_scope[Scope.NODE]:
+        verdicts = ask(step, cycle, first, cluster.nodes)
+        if verdicts.errors:
+            return None
+        if len(verdicts.rejected):
+            is_open &= ~verdicts.rejected
+    return FitCounts(cluster, cycle, pods, _uncounted(cluster, None, by_scope[Scope.AMOUNTS], len(pods), is_open))
+
+
+def _uncounted(
+    cluster: Cluster, known: PodClass | None, steps: Sequence[FilterStep], most: int, is_open: BoolArray
+) -> _Rows:
+    counts: IntArray = np.zeros(len(is_open), dtype=np.int64)
+    return _Rows(known, steps, most, is_open, cluster.table.journal.nodes.end, -1, {}, counts)
 
 
 class FitCounts:
-    def __init__(
-        self,
-        cluster: Cluster,
-        cycle: CycleState,
-        pods: Sequence[PodInfo],
-        node_steps: Sequence[FilterStep],
-        amount_steps: Sequence[FilterStep],
-    ) -> None:
+    """For one group, while nodes stay the same; pods may come and go."""
+
+    def __init__(self, cluster: Cluster, cycle: CycleState, pods: Sequence[PodInfo], rows: _Rows) -> None:
         self._cluster = cluster
         self._cycle = cycle
         self._pods = pods
-        self._steps = amount_steps
-        self._by_code: dict[int, int] = {}
+        self._rows = rows
         self._nominated = self._nominated_pods()
-        self._open = self._let_in(node_steps)
-        self._place = cluster.table.journal.pods.end
-        self._counts: IntArray = np.zeros(len(self._open), dtype=np.int64)
-        self._count(np.flatnonzero(self._open))
 
     def within(self, rows: RowArray | None = None) -> int:
         """How many pods of the group fit on these rows, or on all; not more than there are."""
-        self._catch_up()
-        counts = self._counts if rows is None else self._counts[rows]
-        return min(int(counts.sum()), len(self._pods))
+        counts = self._by_row()
+        return min(int((counts if rows is None else counts[rows]).sum()), len(self._pods))
 
-    def _let_in(self, steps: Sequence[FilterStep]) -> BoolArray:
-        """(n_nodes,) whose node's object is no obstacle."""
-        nodes = self._cluster.nodes
-        found = np.ones(len(nodes), dtype=np.bool_)
-        for step in steps:
-            verdicts = ask(step, self._cycle, self._pods[0], nodes)
-            if verdicts.errors:
-                raise PluginError(step.name, "a node cannot be judged")
-            if len(verdicts.rejected):
-                found &= ~verdicts.rejected
-        return found
+    def within_each(self, parts: RowSets) -> IntArray:
+        """(n_parts,) the same for each of these sets of rows."""
+        return np.minimum(parts.sums(self._by_row()), len(self._pods))
+
+    def _by_row(self) -> IntArray:
+        self._catch_up()
+        counts = self._rows.counts
+        if self._nominated:
+            counts = counts.copy()
+            for row in self._nominated:
+                counts[row] = self._fitting(row, len(self._pods)) if self._rows.is_open[row] else 0
+        return counts
 
     def _nominated_pods(self) -> dict[int, list[PodInfo]]:
         """By row, the pods of others that are nominated there, and that those of the group must not overtake."""
@@ -295,36 +409,36 @@ class FitCounts:
         return {row: pods for row, pods in found.items() if pods}
 
     def _catch_up(self) -> None:
-        log = self._cluster.table.journal.pods
-        if self._place == log.end:
+        known, log = self._rows, self._cluster.table.journal.pods
+        if known.place == log.end:
             return
-        if log.since(self._place) is None:
-            rows = np.flatnonzero(self._open)
+        if known.place < 0 or log.since(known.place) is None:
+            rows = np.flatnonzero(known.is_open)
         else:
-            rows = np.unique(log.rows_since(self._place))
-            rows = rows[self._open[rows]]
-        self._place = log.end
+            rows = np.unique(log.rows_since(known.place))
+            rows = rows[known.is_open[rows]]
+        known.place = log.end
         self._count(rows)
 
     def _count(self, rows: RowArray) -> None:
-        codes = self._cluster.table.amount_codes
+        codes, by_code, most = self._cluster.table.amount_codes, self._rows.by_code, self._rows.most
+        counts = self._rows.counts
         for row in rows.tolist():
-            if row in self._nominated:
-                self._counts[row] = self._fitting(row)
-                continue
             code = codes.code(row)
-            known = self._by_code.get(code)
+            known = by_code.get(code)
             if known is None:
-                known = self._by_code[code] = self._fitting(row)
-            self._counts[row] = known
+                if len(by_code) >= _MOST_AMOUNTS:
+                    by_code.clear()
+                known = by_code[code] = self._fitting(row, most, with_nominated=False)
+            counts[row] = known
 
-    def _fitting(self, row: int) -> int:
-        """On one node, by imagining one after another there."""
-        node = ImaginedNode(NodeRow(self._cluster.table, row))
-        for other in self._nominated.get(row, ()):
+    def _fitting(self, row: int, most: int, *, with_nominated: bool = True) -> int:
+        """On one node, by imagining one after another there; pods of the group are alike."""
+        node, pod = ImaginedNode(NodeRow(self._cluster.table, row)), self._pods[0]
+        for other in self._nominated.get(row, ()) if with_nominated else ():
             node.bring(other)
-        for n, pod in enumerate(self._pods):
-            if not check_node(self._steps, self._cycle, pod, node).is_success:
+        for n in range(most):
+            if not check_node(self._rows.steps, self._cycle, pod, node).is_success:
                 return n
             node.bring(pod)
-        return len(self._pods)
+        return most

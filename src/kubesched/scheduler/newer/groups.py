@@ -48,7 +48,7 @@ class NewerTrial(GroupTrial):
         keeps: bool = False,
     ) -> GroupOutcome:
         trial = MemberTrial(group, within, False, reasons)
-        needed, n_scheduled = _needed(self._cluster, group.key), _n_scheduled(self._cluster, group.key)
+        needed, n_scheduled = _needed(self._cluster, group.key), self._n_scheduled(group)
         outcome = GroupOutcome(_feasible(needed, n_scheduled, len(pods)))
         if outcome.status.code is Code.UNSCHEDULABLE:
             return GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE, *outcome.status.reasons))
@@ -70,6 +70,9 @@ class NewerTrial(GroupTrial):
             if not (keeps and outcome.status.is_success):
                 self.take_back()
         return outcome
+
+    def would_fit(self, group: GroupCycle, n_pods: int) -> bool:
+        return _feasible(_needed(self._cluster, group.key), self._n_scheduled(group) + n_pods, 0).is_success
 
     def still_fit(self, group: GroupCycle, assignments: Assignments) -> bool:
         """Whether each pod, one after another, fits on the node that it has."""
@@ -102,11 +105,6 @@ def _needed(cluster: Cluster, key: str) -> int:
     """A group that takes what it gets needs one pod."""
     group = cluster.objects.pod_groups.get(key)
     return 1 if group is None else group.min_count or 1
-
-
-def _n_scheduled(cluster: Cluster, key: str) -> int:
-    state = None if cluster.groups is None else cluster.groups.get(key)
-    return 0 if state is None else state.n_scheduled
 
 
 class NewerGroupCycles(GroupCycles):

@@ -72,7 +72,7 @@ class GangScheduling:
         assert members is not None  # this pod is one
         is_trial = cycle.find(GroupCycle) is not None
         acts = not is_trial or self._handle.group_features.alpha  # v1.36 acts on a trial as if all were decided
-        if members.n_scheduled < group.min_count:
+        if not self.is_complete(key, members.n_scheduled):
             if not is_trial:
                 self._waiting.setdefault(key, []).append(pod.uid)
             if acts:
@@ -82,6 +82,11 @@ class GangScheduling:
             for uid in self._waiting.pop(key, ()):
                 self._handle.allow(uid, self.name)
         return PermitResult(OK)
+
+    def is_complete(self, key: str, n_scheduled: int) -> bool:
+        """Whether so many pods with a node are enough for the group; a missing one is never complete."""
+        group = self._handle.objects.pod_groups.get(key)
+        return group is not None and n_scheduled >= group.min_count
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kubesched.framework.groups import GroupCycle, PlacementAssignments
+from kubesched.framework.groups import CountedPlacements, GroupCycle, PlacementAssignments
 from kubesched.framework.handle import Handle
+from kubesched.framework.nodes import IntArray
 from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import PluginFault
 
@@ -20,8 +21,14 @@ class PodGroupPodsCount:
         self._handle = handle
 
     def score_placement(self, group: GroupCycle, proposed: PlacementAssignments) -> int:
+        return len(proposed.assignments) + self._n_scheduled(group)
+
+    def score_counted(self, group: GroupCycle, counted: CountedPlacements) -> IntArray:
+        return counted.counts + self._n_scheduled(group)
+
+    def _n_scheduled(self, group: GroupCycle) -> int:
         members = self._handle.group_members(group.key)
-        return len(proposed.assignments) + (0 if members is None else members.n_scheduled)
+        return 0 if members is None else members.n_scheduled
 
     def normalize_placement_scores(self, group: GroupCycle, scores: Sequence[int]) -> Sequence[int]:
         most = max(scores, default=0)

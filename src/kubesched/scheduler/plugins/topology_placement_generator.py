@@ -6,16 +6,38 @@ already pin it: only theirs is left. A group without such a constraint may go an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kubesched.framework.groups import GroupCycle, Placement, PlacementsResult
 from kubesched.framework.handle import Handle
-from kubesched.framework.nodes import MISSING
+from kubesched.framework.nodes import MISSING, CodeArray, RowArray
 from kubesched.framework.status import Status
 
+_MOST_LABELS = 16
 _PINNED = "cannot determine domain for already scheduled pods"
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """Nodes by the value that they have of a label, as long as they have these."""
+
+    rows: RowArray
+    """The nodes, in this order."""
+    codes: CodeArray
+    values: Sequence[str]
+    placements: dict[str, Placement]
+    """By value, in the order in which a search comes to the first node of each."""
+
+    def is_of(self, rows: RowArray, codes: CodeArray, values: Sequence[str]) -> bool:
+        return (
+            self.values is values
+            and (self.rows is rows or np.array_equal(self.rows, rows))
+            and (np.array_equal(self.codes, codes))
+        )
 
 
 class TopologyPlacementGenerator:
@@ -23,6 +45,8 @@ class TopologyPlacementGenerator:
 
     def __init__(self, _args: object, handle: Handle) -> None:
         self._handle = handle
+        self._partitions: dict[str, _Partition] = {}
+        """The last one of each label."""
 
     def generate_placements(self, group: GroupCycle, parent: Placement) -> PlacementsResult:
         """In the order in which a search comes to the first node of each."""
@@ -36,15 +60,20 @@ class TopologyPlacementGenerator:
         pinned = self._pinned(group, key)
         if isinstance(pinned, Status):
             return PlacementsResult(pinned)
+        found = self._partition(key, parent.rows).placements
+        if pinned is None:
+            return PlacementsResult(placements=list(found.values()))
+        return PlacementsResult(placements=[found[pinned]] if pinned in found else [])
+
+    def _partition(self, key: str, rows: RowArray) -> _Partition:
         column = self._handle.nodes.label(key)
-        codes = column.codes[parent.rows]
-        found = []
-        values, firsts = np.unique(codes, return_index=True)
-        for place in np.argsort(firsts, kind="stable").tolist():
-            code = values[place]
-            if code != MISSING and pinned in (None, column.values[code]):
-                found.append(Placement(column.values[code], parent.rows[codes == code]))
-        return PlacementsResult(placements=found)
+        codes, values = column.codes[rows], column.values
+        known = self._partitions.get(key)
+        if known is None or not known.is_of(rows, codes, values):
+            if len(self._partitions) >= _MOST_LABELS:
+                self._partitions.clear()
+            known = self._partitions[key] = _Partition(rows, codes, values, _by_value(rows, codes, values))
+        return known
 
     def _pinned(self, group: GroupCycle, key: str) -> str | Status | None:
         """The value that pods with a node have; None if there are none, an error if it is not one."""
@@ -63,3 +92,17 @@ class TopologyPlacementGenerator:
         if len(values) > 1:
             return Status.error(f"{_PINNED}: more than 1 domain found for pod group: {', '.join(sorted(values))}")
         return next(iter(values), None)
+
+
+def _by_value(rows: RowArray, codes: CodeArray, values: Sequence[str]) -> dict[str, Placement]:
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=MISSING - 1))
+    firsts = order[starts]
+    parts = np.split(order, starts[1:])
+    found = {}
+    for place in np.argsort(firsts, kind="stable").tolist():
+        code = codes[firsts[place]]
+        if code != MISSING:
+            value = values[code]
+            found[value] = Placement(value, rows[parts[place]])
+    return found

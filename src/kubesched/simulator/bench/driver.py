@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from math import inf
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Protocol
 
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.simulator.bench.measurement import Measurement
 from kubesched.simulator.bench.world import BenchWorld
 
@@ -169,6 +169,44 @@ class Driver:
         """Lets time pass until the activity is over."""
         self.start(activity)
         self.run_until(lambda: activity.next_at_s == math.inf, math.inf)
+
+    def run_arrivals(self, arrivals: Sequence[tuple[float, Sequence[Pod]]], is_measured: Callable[[Pod], bool]) -> None:
+        """Shows pods when they arrive, `at_s` from now, or as soon as what was under way then is over: what is done
+        takes the time that it took the processor. Of those that are measured, notes how long each waited until it was
+        bound."""
+        world, measurement = self._world, self._measurement
+        arrived_s: dict[PodKey, float] = {}
+        waiting = sorted(arrivals, key=lambda arrival: arrival[0])
+        start_s, busy_until_s, note_bound = world.now_s, 0.0, world.bound
+
+        def note(pod: Pod) -> None:
+            note_bound(pod)
+            at_s = arrived_s.pop(pod.pod_key, None)
+            if at_s is not None:
+                spent_s = (thread_time_ns() - began_ns) / 1e9
+                measurement.took_ns.append(round((busy_until_s + spent_s - at_s) * 1e9))
+
+        world.bound = note
+        place, has_more = 0, False
+        while place < len(waiting) or has_more:
+            if not has_more and waiting[place][0] > busy_until_s:
+                busy_until_s = waiting[place][0]
+            world.now_s = start_s + busy_until_s
+            if world.now_s >= self._next_s or world.now_s >= world.due_s:
+                self._catch_up()
+            began_ns = thread_time_ns()
+            while place < len(waiting) and waiting[place][0] <= busy_until_s:
+                at_s, pods = waiting[place]
+                place += 1
+                for pod in pods:
+                    if is_measured(pod):
+                        arrived_s[pod.pod_key] = at_s
+                        measurement.pod_created(pod)
+                    world.put(pod)
+            has_more = world.loop.schedule_one(world.now_s)
+            world.settle()
+            busy_until_s += (thread_time_ns() - began_ns) / 1e9
+        world.bound = note_bound
 
     def _go_on(self, until_s: float) -> bool:
         """To the next moment at which something happens; False if there is none before the end."""

@@ -119,6 +119,28 @@ class CreatePodSetsOp(Operation, frozen=True):
         return self.create_pods_op.collect_metrics
 
 
+class ArrivePodsOp(Operation, frozen=True):
+    """Ours: pods arrive one by one at a rate, and beside them others, a bunch at a time. What is measured is how long
+    each pod of the first kind waits from its arrival until it is bound, if work takes as long as it took the processor
+    here."""
+
+    namespace: str
+    beside_namespace: str
+    count: int = 0
+    count_param: str = ""
+    per_second: int = 0
+    per_second_param: str = ""
+    pod_template_path: str = ""
+    beside_pod_template_path: str = ""
+    beside_bunch: int = 1
+    besides_per_second: int = 0
+    besides_per_second_param: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        return True
+
+
 class DeletePodsOp(Operation, frozen=True):
     namespace: str
     label_selector: dict[str, str] = {}
@@ -201,6 +223,7 @@ OPERATIONS: dict[str, type[Operation]] = {
     "createNamespaces": CreateNamespacesOp,
     "createPods": CreatePodsOp,
     "createPodSets": CreatePodSetsOp,
+    "arrivePods": ArrivePodsOp,
     "deletePods": DeletePodsOp,
     "createAny": CreateAnyOp,
     "updateAny": UpdateAnyOp,

@@ -11,6 +11,7 @@ from kubesched.simulator.bench.driver import PacedDeletion
 from kubesched.simulator.bench.measurement import PodFilter, has_labels
 from kubesched.simulator.bench.object_factory import PodTemplates, default_pod_template, make_pod, make_pods
 from kubesched.simulator.bench.operations import (
+    ArrivePodsOp,
     BarrierOp,
     CreatePodSetsOp,
     CreatePodsOp,
@@ -85,6 +86,37 @@ def _hold_steady(run: BenchRun, templates: PodTemplates, count: int, namespace: 
     world.bound = note
     run.driver.run_until(replace_landed, for_s)
     world.bound = run.measurement.pod_bound
+
+
+def arrive_pods(run: BenchRun, number: int, operation: ArrivePodsOp) -> None:
+    workload, where = run.workload, run.where(number, operation)
+    for namespace in (operation.namespace, operation.beside_namespace):
+        run.ensure_namespace(namespace)
+    count = workload.number(where, operation.count, operation.count_param)
+    per_s = workload.number(where, operation.per_second, operation.per_second_param)
+    besides_per_s = workload.number(where, operation.besides_per_second, operation.besides_per_second_param)
+    if per_s < 1 or operation.beside_bunch < 1:
+        raise workload.refuse(where, "perSecond and besideBunch: 1 or more is expected")
+    pods = _made(run, operation.pod_template_path, count, operation.namespace)
+    n_bunches, bunch = count * besides_per_s // per_s, operation.beside_bunch
+    besides = _made(run, operation.beside_pod_template_path, n_bunches * bunch, operation.beside_namespace)
+    bunches = [besides[at : at + bunch] for at in range(0, len(besides), bunch)]
+    open_window(run, PodFilter(frozenset({operation.namespace}), {}))
+    run.driver.run_arrivals(
+        [
+            *((place / per_s, [pod]) for place, pod in enumerate(pods)),
+            *(((place + 0.5) / besides_per_s, pods) for place, pods in enumerate(bunches)),
+        ],
+        lambda pod: pod.namespace == operation.namespace,
+    )
+    run.wait_until_bound([pod.pod_key for pod in (*pods, *besides)], where)
+    run.measurement.close()
+
+
+def _made(run: BenchRun, path: str, count: int, namespace: str) -> list[Pod]:
+    template = run.template(path) if path else default_pod_template()
+    made = make_pods(PodTemplates(template, None, None), count, namespace, run.factory)
+    return [item for item in made if isinstance(item, Pod)]
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from kubesched.simulator.bench.driver import Progress
 from kubesched.simulator.bench.measurement import current_mb, peak_mb
 from kubesched.simulator.bench.operations import (
     AllocResourceClaimsOp,
+    ArrivePodsOp,
     BarrierOp,
     ChurnOp,
     CreateAnyOp,
@@ -35,6 +36,7 @@ from kubesched.simulator.bench.workload_file import BenchWorkload
 
 STEPS: dict[type[Operation], Callable[[BenchRun, int, Any], None]] = {
     AllocResourceClaimsOp: making_steps.alloc_resource_claims,
+    ArrivePodsOp: pod_steps.arrive_pods,
     BarrierOp: pod_steps.wait_at_barrier,
     ChurnOp: making_steps.start_churn,
     CreateAnyOp: making_steps.create_any,

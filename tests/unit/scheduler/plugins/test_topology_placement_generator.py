@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from placed_groups import PlacedGroups
+from small_clusters import node
 
 from kubesched.framework.groups import GroupCycle, Placement, PlacementsResult
 from kubesched.k8s.model.meta import ObjectMeta
@@ -19,10 +20,13 @@ from kubesched.scheduler.plugins.topology_placement_generator import TopologyPla
 _PINNED = "cannot determine domain for already scheduled pods: "
 
 
-def _generated(key: str, placed: dict[str, str] | None = None, within: tuple[int, ...] = ()) -> PlacementsResult:
+def _group(key: str) -> PodGroup:
     constraints = PodGroupSchedulingConstraints((TopologyConstraint(key),)) if key else None
-    group = PodGroup(ObjectMeta("g", "default"), PodGroupSpec(scheduling_constraints=constraints))
-    handle = PlacedGroups(placed or {}, group)
+    return PodGroup(ObjectMeta("g", "default"), PodGroupSpec(scheduling_constraints=constraints))
+
+
+def _generated(key: str, placed: dict[str, str] | None = None, within: tuple[int, ...] = ()) -> PlacementsResult:
+    handle = PlacedGroups(placed or {}, _group(key))
     rows = np.array(within, dtype=np.intp) if within else handle.cluster.rows_in_order
     plugin = TopologyPlacementGenerator(None, handle)  # type: ignore[arg-type]
     return plugin.generate_placements(GroupCycle("default/g", []), Placement("", rows))
@@ -39,6 +43,21 @@ def test_without_a_constraint_the_group_may_go_anywhere() -> None:
 
 def test_one_placement_for_each_value_of_the_label() -> None:
     assert _racks(_generated("rack")) == {"r0": [0, 2], "r1": [1, 4]}
+
+
+def test_a_node_that_changes_its_rack_is_found_there_the_next_time() -> None:
+    handle = PlacedGroups({}, _group("rack"))
+    plugin = TopologyPlacementGenerator(None, handle)  # type: ignore[arg-type]
+
+    def found() -> dict[str, list[int]]:
+        everything = Placement("", handle.cluster.rows_in_order)
+        return _racks(plugin.generate_placements(GroupCycle("default/g", []), everything))
+
+    assert found() == found() == {"r0": [0, 2], "r1": [1, 4]}
+    handle.cluster.put(node("c", labels={"rack": "r1"}))
+    assert found() == {"r0": [0], "r1": [1, 2, 4]}
+    handle.cluster.remove(node("a"))  # its row is given to e
+    assert found() == {"r1": [1, 2, 0]}
 
 
 def test_no_node_with_the_label_leaves_no_placement() -> None:

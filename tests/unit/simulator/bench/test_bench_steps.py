@@ -329,3 +329,33 @@ def test_an_operation_that_cannot_be_run_is_refused(operation: dict[str, Any], p
         run_workload(workload)
     assert problem in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path))
+
+
+# -- arrivals ----------------------------------------------------------------------------------------------------------
+
+ARRIVALS = {
+    "opcode": "arrivePods",
+    "namespace": "plain",
+    "besideNamespace": "beside",
+    "count": 4,
+    "perSecond": 2,
+    "podTemplatePath": "pod.yaml",
+    "besidePodTemplatePath": "pod.yaml",
+    "besideBunch": 3,
+    "besidesPerSecond": 1,
+}
+
+
+def test_pods_arrive_one_by_one_and_others_in_bunches_beside_them(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [NODES, ARRIVALS])
+    assert Counter(key.partition("/")[0] for key in placements(run)) == {"plain": 4, "beside": 6}
+    measured = run.measurement
+    assert (measured.n_pods, measured.n_scheduled, measured.n_attempts) == (4, 4, 4)
+    assert all(0 < took_ns < 10**9 for took_ns in measured.took_ns)  # not the seconds between arrivals
+    assert run.world.now_s >= 1.5  # the last one came then
+
+
+@pytest.mark.parametrize("field", ["perSecond", "besideBunch"])
+def test_arrivals_need_a_rate(tmp_path: Path, field: str) -> None:
+    with pytest.raises(WorkloadError, match="perSecond and besideBunch: 1 or more is expected"):
+        run_of(tmp_path, [NODES, {**ARRIVALS, field: 0}])

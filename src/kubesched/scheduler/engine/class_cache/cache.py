@@ -140,9 +140,9 @@ class ClassCache:
         else:
             self._classes.drop(pod.signature)
 
-    def find(self, pod: PodInfo) -> PodClass | None:
+    def find(self, pod: PodInfo, *, at_once: bool = False) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
-        the pod may be pinned to a node."""
+        the pod may be pinned to a node. `at_once`: more of its kind are known to come."""
         signature = pod.signature
         found = self._classes.use(signature)
         if found is not None:
@@ -151,7 +151,7 @@ class ClassCache:
             self._classes.drop(signature)
         elif has_claims(pod):
             return self._find_with_claims(pod)
-        elif signature not in self._seen:
+        elif not at_once and signature not in self._seen:
             self._seen.add(signature)  # the first of its kind, and perhaps the only one: not worth preparing for
             return None
         made = prepare_class(self._cluster, self._profile, PodInfo(signature.pod, signature) if pod.pin else pod)

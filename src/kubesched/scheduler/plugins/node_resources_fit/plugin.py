@@ -31,7 +31,8 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import Scope
-from kubesched.framework.groups import GroupCycle, PlacementAssignments
+from kubesched.framework.groups import CountedPlacements, GroupCycle, PlacementAssignments
+from kubesched.framework.nodes import IntArray
 from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -41,6 +42,7 @@ from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
 from kubesched.scheduler.plugins.node_resources_fit.scoring import (
     NodeScore,
+    counted_placement_scores,
     node_score,
     placement_score,
     strategy_scores,
@@ -123,6 +125,9 @@ class NodeResourcesFit:
 
     def score_placement(self, group: GroupCycle, proposed: PlacementAssignments) -> int:
         return placement_score(self._args.scoring_strategy.resources, self._handle.nodes, proposed)
+
+    def score_counted(self, _group: GroupCycle, counted: CountedPlacements) -> IntArray:
+        return counted_placement_scores(self._args.scoring_strategy.resources, self._handle.nodes, counted)
 
     def score_scope_for(self, pod: PodInfo) -> Scope:
         """Devices are counted node by node."""

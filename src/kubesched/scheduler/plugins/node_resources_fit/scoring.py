@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.groups import PlacementAssignments
+from kubesched.framework.groups import CountedPlacements, PlacementAssignments
 from kubesched.framework.nodes import IntArray, NodeTable
 from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.k8s.model.requests import CPU, MEMORY
@@ -32,6 +32,7 @@ from kubesched.scheduler.plugins.resource_allocation import NodeUse, ResourceUse
 MAX_UTILIZATION = 100
 MAX_CUSTOM_SCORE = 10
 """Points are scored from 0 to 10 in the configuration."""
+_LARGE = 2**55
 
 
 @lru_cache(maxsize=64)
@@ -202,6 +203,33 @@ def placement_score(specs: Sequence[ResourceSpec], nodes: NodeTable, proposed: P
         total += min(requested, allocatable) * MAX_NODE_SCORE // allocatable * spec.weight
         weights += spec.weight
     return total // weights if weights else 0
+
+
+def counted_placement_scores(specs: Sequence[ResourceSpec], nodes: NodeTable, counted: CountedPlacements) -> IntArray:
+    """(n_placements,) the same for each."""
+    total = weights = np.zeros(len(counted.counts), dtype=np.int64)
+    for spec in specs:
+        asked = _times(counted.counts, counted.pod.resources.container_requests.get(spec.name, 0))
+        allocatable = _sums(nodes.allocatable(spec.name), counted)
+        counts = allocatable != 0
+        if spec.name not in (CPU, MEMORY):
+            counts &= asked != 0
+        requested = asked + _sums(_requested(nodes, spec.name), counted)
+        share = np.minimum(requested, allocatable) * MAX_NODE_SCORE // np.where(counts, allocatable, 1)
+        total = total + np.where(counts, share * spec.weight, 0)
+        weights = weights + np.where(counts, spec.weight, 0)
+    found: IntArray = (total // np.maximum(weights, 1)).astype(np.int64)
+    return found
+
+
+def _times(counts: IntArray, amount: int) -> IntArray:
+    return counts * amount if amount < _LARGE // max(int(counts.max()), 1) else counts.astype(object) * amount
+
+
+def _sums(values: IntArray, counted: CountedPlacements) -> IntArray:
+    """As numbers of any size where a hundred times a sum could run over 64 bits."""
+    is_small = len(values) * int(values.min()) > -_LARGE and len(values) * int(values.max()) < _LARGE
+    return counted.sums(values if is_small else values.astype(object))
 
 
 def _requested(nodes: NodeTable, resource: str) -> IntArray:
