@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, print_report, report_options, told_in_a_line
+from kubesched.cli.planning import (
+    NO_EXIT,
+    AskedCluster,
+    cluster_options,
+    keep_option,
+    print_report,
+    report_options,
+    told_in_a_line,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
     from kubesched.planning.capacity_report import CapacityReport
     from kubesched.planning.growth import GrowthReport
 
-_ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "exclude_nodes", "most")
+_ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "exclude_nodes", "most", "keep")
 """Options that ask about something else than the growth of everything."""
 
 
@@ -83,6 +91,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
 @click.option(
     "--orders", type=click.IntRange(min=1), default=1, show_default=True, help="Orders in which pending pods arrive."
 )
+@keep_option
 @report_options(["fits", "by_node", "remedies", "victims"], "prometheus")
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if none fits.")
 @click.pass_context
@@ -106,6 +115,7 @@ def capacity(
     most: int | None,
     seeds: int,
     orders: int,
+    keep: tuple[str, ...],
     output: str,
     table: str,
     is_exit_code: bool,
@@ -167,6 +177,7 @@ def capacity(
             most=MOST_COPIES if most is None else most,
             seeds=seeds,
             orders=orders,
+            keep=keep,
             remedies=output != "prometheus",
             seed=asked.seed,
         )

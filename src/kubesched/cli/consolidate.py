@@ -18,6 +18,7 @@ from kubesched.cli.planning import (
     catalogue_options,
     cluster_options,
     interruptible,
+    keep_option,
     print_report,
     report_options,
     told_in_a_line,
@@ -73,6 +74,7 @@ class Percentage(click.ParamType[float]):
 @click.option("--budget", default="", metavar="N|PERCENT", help="Nodes of a pool that may be disrupted at a time.")
 @click.option("--allow-wait", is_flag=True, help="Pods may wait until the drained node is gone.")
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Search no longer than this.")
+@keep_option
 @report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node, or not the named one, can go.")
 def consolidate(
@@ -93,6 +95,7 @@ def consolidate(
     budget: str,
     allow_wait: bool,
     time_limit: float | None,
+    keep: tuple[str, ...],
     output: str,
     table: str,
     is_exit_code: bool,
@@ -122,6 +125,7 @@ def consolidate(
             budget,
             allow_wait,
             time_limit,
+            keep,
         )
         catalogue = asked_catalogue(catalogues, prices)
         world = asked.world("consolidate", keeps_classes=None)

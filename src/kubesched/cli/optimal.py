@@ -12,6 +12,7 @@ from kubesched.cli.planning import (
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    keep_option,
     plan_watch,
     print_report,
     report_options,
@@ -24,9 +25,16 @@ from kubesched.cli.planning import (
 @cluster_options
 @catalogue_options
 @click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop improving after this.")
+@keep_option
 @report_options(["resources", "priorities"])
 def optimal(
-    asked: AskedCluster, catalogues: tuple[str, ...], prices: str | None, time_limit: str, output: str, table: str
+    asked: AskedCluster,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    time_limit: str,
+    keep: tuple[str, ...],
+    output: str,
+    table: str,
 ) -> None:
     """How near to optimal a cluster is: fewest nodes, least cost, fragmentation, stranded room, pods by priority.
 
@@ -43,5 +51,5 @@ def optimal(
         if chosen.emulation is not None:
             raise click.UsageError("--emulate is not for optimal: pods are placed by today's scheduler")
         with plan_watch("measuring", limit_s) as watch:
-            report = measure(given, catalogue, chosen.config, chosen.registry, watch, asked.seed, asked.tie_break)
+            report = measure(given, catalogue, chosen.config, chosen.registry, watch, asked.seed, asked.tie_break, keep)
     print_report(report, output, table)

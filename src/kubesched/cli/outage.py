@@ -15,9 +15,10 @@ from kubesched.cli.planning import (
     UNDECIDED_EXIT,
     AskedCluster,
     cluster_options,
-    interruptible,
+    keep_option,
     print_report,
     report_options,
+    stoppable,
     told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN
@@ -50,6 +51,8 @@ from kubesched.cli.scenario import SPAN
     help="Pods that are Terminating on a failed node for so long are deleted by force.",
 )
 @click.option("--priority-at-least", type=int, metavar="N", help="Only pods of this priority or more count.")
+@keep_option
+@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: the cases so far.")
 @report_options(("cases", "workloads"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a case leaves pods without a node.")
 def outage(
@@ -63,6 +66,8 @@ def outage(
     gone: bool,
     force_delete_after: float | None,
     priority_at_least: int | None,
+    keep: tuple[str, ...],
+    time_limit: float | None,
     output: str,
     table: str,
     is_exit_code: bool,
@@ -89,8 +94,8 @@ def outage(
     with told_in_a_line():
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
-        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation)
-        with interruptible() as is_interrupted, counted_progress("cases") as progress:
+        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation, keep)
+        with stoppable(time_limit) as stopped, counted_progress("cases") as progress:
             report = player.report(
                 every=wanted,
                 fail=fail,
@@ -100,7 +105,7 @@ def outage(
                 full=full,
                 rules=OutageRules(gone, force_delete_after, priority_at_least),
                 progress=progress,
-                is_interrupted=is_interrupted,
+                stopped=stopped,
             )
     print_report(report, output, table)
     if is_exit_code and report.survives and report.n_unplayed:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,6 +147,14 @@ def asked_catalogue(files: tuple[str, ...], prices: str | None) -> Catalogue | N
     return read_catalogues(files, prices) if files else None
 
 
+keep_option = click.option(
+    "--keep",
+    multiple=True,
+    metavar="NxSHAPE[@ZONE]|FILE",
+    help="Room that stays free: 20x500m/1Gi, or a file with CapacityBuffers. Repeatable.",
+)
+
+
 class PlanningReport(Protocol):
     """What can be printed in every form."""
 
@@ -225,6 +234,20 @@ def plan_watch(what: str, limit_s: float) -> Iterator[PlanWatch]:
                 task, description=f"{what}: {text}", completed=limit_s - watch.left_s, refresh=True
             )
             yield watch
+
+
+@contextmanager
+def stoppable(limit_s: float | None) -> Iterator[Callable[[], str]]:
+    """Says why the best so far is to be the answer: `interrupted` after the first Ctrl-C, `time` after the limit."""
+    begun_s = time.monotonic()
+    with interruptible() as is_interrupted:
+
+        def stopped() -> str:
+            if is_interrupted():
+                return "interrupted"
+            return "time" if limit_s is not None and time.monotonic() - begun_s >= limit_s else ""
+
+        yield stopped
 
 
 @contextmanager

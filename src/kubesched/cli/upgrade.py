@@ -17,9 +17,9 @@ from kubesched.cli.planning import (
     asked_catalogue,
     catalogue_options,
     cluster_options,
-    interruptible,
     print_report,
     report_options,
+    stoppable,
     told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN
@@ -63,6 +63,7 @@ COUNT = CountOrPercent()
 @catalogue_options
 @click.option("--find-surge", is_flag=True, help="Find the smallest surge that finishes, too.")
 @click.option("--find-order", is_flag=True, help="Find the order with the fewest moves, too.")
+@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: what was found so far.")
 @report_options(("tries", "stuck", "timeline"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if it does not finish.")
 def upgrade(
@@ -81,6 +82,7 @@ def upgrade(
     prices: str | None,
     find_surge: bool,
     find_order: bool,
+    time_limit: float | None,
     output: str,
     table: str,
     is_exit_code: bool,
@@ -109,7 +111,7 @@ def upgrade(
         catalogue = asked_catalogue(catalogues, prices)
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
-        with interruptible() as is_interrupted, counted_progress("nodes upgraded") as progress:
+        with stoppable(time_limit) as stopped, counted_progress("nodes upgraded") as progress:
             player = UpgradePlayer(
                 given,
                 chosen.config,
@@ -120,12 +122,12 @@ def upgrade(
                 to_shape,
                 pool,
                 progress,
-                is_interrupted,
+                stopped,
             )
             report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
     print_report(report, output, table)
     if is_exit_code and not report.finishes:
-        sys.exit(UNDECIDED_EXIT if report.outcome.is_interrupted else NO_EXIT)
+        sys.exit(UNDECIDED_EXIT if report.outcome.is_stopped else NO_EXIT)
 
 
 def _number(text: str | None) -> int | str | None:

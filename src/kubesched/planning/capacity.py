@@ -25,16 +25,24 @@ from kubesched.explanation.changes.change import Change
 from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists
-from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
 from kubesched.planning.app_copies import Application
 from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
 from kubesched.planning.copy_placing import CopyRules, place_copies
+from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.node_groups import grouped
 from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
-from kubesched.planning.workload_copies import Replica, find_workload, replicas_of, scaled_workloads, title_of
+from kubesched.planning.workload_copies import (
+    Replica,
+    ShapeError,
+    find_workload,
+    pod_of_shape,
+    replicas_of,
+    scaled_workloads,
+    title_of,
+)
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
@@ -66,6 +74,7 @@ def capacity(
     most: int = MOST_COPIES,
     seeds: int = 1,
     orders: int = 1,
+    keep: Sequence[str] = (),
     remedies: bool = True,
     config: Document = None,
     seed: int = 0,
@@ -84,7 +93,8 @@ def capacity(
     go to. Pending pods are placed before the copies, unless `ignore_pending`. At most `most` copies are tried. Quotas
     and limit ranges of their namespace hold for the copies, unless `quota` is False. Copies preempt nobody; with
     `preemption="count"` they do, and count if those who must leave find another node, or if they may be lost
-    (`let_lose`). With several `seeds` and `orders` (in which pending pods arrive), what fits is what fits in all of
+    (`let_lose`). `keep` is room that stays free meanwhile: `20x500m/1Gi`, also with `@zone`, or a file with
+    CapacityBuffers. With several `seeds` and `orders` (in which pending pods arrive), what fits is what fits in all of
     these runs. `remedies=False` saves the time of trying out what would let more fit; with `every`, nothing is tried.
     """
     if not isinstance(world, LoadedWorld):
@@ -92,6 +102,8 @@ def capacity(
     if not 1 <= most <= MOST_COPIES:
         raise CapacityError(f"{most:,} copies: from 1 to {MOST_COPIES:,} can be tried")
     rules = CopyRules(most, quota, _may_preempt(preemption), let_lose)
+    if keep and let_lose:
+        raise CapacityError("room to keep is never lost: keep stands against let_lose")
     if app and rules.may_preempt:
         raise CapacityError("preemption is counted for pods, shapes and workloads, not for whole applications")
     asked = [
@@ -107,7 +119,7 @@ def capacity(
     groups = _groups(world, by, _closed(world, nodes, exclude_nodes))
     if NAMESPACE in by and any(one.template is None for one in asked):
         raise CapacityError("by namespace: only pods and shapes can be in any namespace")
-    runs = _Runs(world, seed, seeds, orders, ignore_pending)
+    runs = _Runs(world, seed, seeds, orders, ignore_pending, keep)
     tries_remedies = remedies and not every
     by_run = []
     for run in runs.all:
@@ -150,6 +162,7 @@ def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyR
     n_silent = sum(not info.resources.requests for info in infos)
     if n_silent:
         yield f"{counted(n_silent, 'pod')} request nothing, so there is always room for them."
+    yield from told(*runs.kept)
     if len(runs.all) > 1:
         yield f"{len(runs.all)} runs: {counted(runs.n_seeds, 'seed')}, {counted(runs.n_orders, 'order')} of arrival."
 
@@ -160,13 +173,24 @@ def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyR
 class _Runs:
     """The cluster with its pending pods placed: with each seed, and in each order in which they may arrive."""
 
-    def __init__(self, world: LoadedWorld, seed: int, n_seeds: int, n_orders: int, ignores_pending: bool) -> None:
+    def __init__(
+        self,
+        world: LoadedWorld,
+        seed: int,
+        n_seeds: int,
+        n_orders: int,
+        ignores_pending: bool,
+        keep: Sequence[str] = (),
+    ) -> None:
         if n_seeds < 1 or n_orders < 1:
             raise CapacityError("at least one seed and one order are needed")
         self._world = world
         self._seed = seed
         self.n_seeds, self.n_orders = n_seeds, n_orders
         self.ignores_pending = ignores_pending
+        self._keep = keep
+        self.kept = 0, 0
+        """How many pods stand for room to keep, and for how many of them there is none."""
         self.all = [(n, order) for n in range(n_seeds) for order in range(n_orders)]
 
     @contextmanager
@@ -183,7 +207,9 @@ class _Runs:
                 pending = self._world.pending
                 Random(order).shuffle(pending)
                 trial.reorder_pending(pending)
-            yield trial.settle()
+            settled = trial.settle()
+            self.kept = keep_free(trial, self._keep)
+            yield settled
 
 
 def _of_all_runs(found: tuple[FittingCopies, ...]) -> FittingCopies:
@@ -233,28 +259,11 @@ class _Asked:
 
 def _asked_pods(world: LoadedWorld, pod: Manifest | None, shapes: Sequence[str]) -> list[_Asked]:
     pods = [] if pod is None else [_given_pod(world, pod)]
-    pods += [pod_of_shape(shape) for shape in shapes]
+    try:
+        pods += [pod_of_shape(shape) for shape in shapes]
+    except ShapeError as error:
+        raise CapacityError(str(error)) from None
     return [_Asked.of_pod(world, one) for one in pods]
-
-
-def pod_of_shape(shape: str) -> Pod:
-    """A plain pod that requests this much: `500m/1Gi`, or `cpu=500m,memory=1Gi`. Raises CapacityError."""
-    if "=" in shape:
-        requests = {name: amount for name, _, amount in (part.partition("=") for part in shape.split(","))}
-    else:
-        requests = dict(zip(("cpu", "memory"), shape.split("/"), strict=False))
-    for name, amount in requests.items():
-        try:
-            is_amount = bool(name) and parse(amount).nanos >= 0
-        except QuantityError:
-            is_amount = False
-        if not is_amount or (shape.count("/") > 1 and "=" not in shape):
-            raise CapacityError(f'shape "{shape}" is not of the form 500m/1Gi or cpu=500m,memory=1Gi')
-    container = Container(name="copy", resources=ResourceRequirements(requests={**requests}))
-    return Pod(
-        ObjectMeta(shape.replace("/", "-").replace("=", "-").replace(",", "-"), "default"),
-        PodSpec(containers=(container,)),
-    )
 
 
 def _given_pod(world: LoadedWorld, given: Manifest) -> Manifest:

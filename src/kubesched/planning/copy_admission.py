@@ -16,6 +16,7 @@ from kubesched.k8s.workloads.admission import (
     refuse_claim_out_of_range,
     within_limit_ranges,
 )
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.workload_copies import Replica
 from kubesched.simulator.trial import LoadedWorld
 
@@ -32,7 +33,9 @@ class CopyAdmission:
             cluster = world.cluster
             pods = [info.pod for info in (*cluster.placed.values(), *cluster.pending.values())]
             for item in (*pods, *cluster.objects.persistent_volume_claims.values()):
-                if item.namespace == namespace and not (isinstance(item, Pod) and item.is_terminal):
+                if item.namespace == namespace and not (
+                    isinstance(item, Pod) and (item.is_terminal or is_headroom(item.pod_key))
+                ):
                     self._charge(item)
 
     def let_in(self, replica: Replica) -> Replica:

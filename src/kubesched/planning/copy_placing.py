@@ -18,6 +18,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.planning.copy_admission import CopyAdmission
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.owners import PodOwners
 from kubesched.planning.workload_copies import Replica
 from kubesched.simulator.settling import PendingPod
@@ -109,7 +110,7 @@ def _place_by_preempting(
                 told = f"{counted(len(lost), 'pod')} would have to leave and find no other node: "
                 return PendingPod(key, told + listed(lost, _NAMES_SHOWN))
             found.nodes.append(settled.placed[key])
-            found.victims.update(_workload_of(inner, owners, one) for one in settled.preempted)
+            found.victims.update(_workload_of(inner, owners, one) for one in settled.preempted if not is_headroom(one))
             inner.commit()
     return None
 

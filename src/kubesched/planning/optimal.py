@@ -208,9 +208,12 @@ def optimal(
     tie_break: str = "random",
     plugins: Iterable[type] = (),
     time_limit_s: float = 60.0,
+    keep: Sequence[str] = (),
 ) -> OptimalityReport:
     """How near to optimal a cluster is: how few nodes, and with a `catalogue` how little money, could do for its pods;
-    what of its free room is fragmented or stranded; how many pods of each priority any placement could hold."""
+    what of its free room is fragmented or stranded; how many pods of each priority any placement could hold. `keep` is
+    room that nodes and machines have beside the pods: `20x500m/1Gi`, also with `@zone`, or a file with
+    CapacityBuffers."""
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
@@ -219,7 +222,8 @@ def optimal(
     elif catalogue is not None and not isinstance(catalogue, Catalogue):
         catalogue = read_catalogue(str(catalogue))
     given = loading.load(load(cluster).found)
-    return measure(given, catalogue, assembled.config, assembled.registry, PlanWatch(time_limit_s), seed, tie_break)
+    watch = PlanWatch(time_limit_s)
+    return measure(given, catalogue, assembled.config, assembled.registry, watch, seed, tie_break, keep)
 
 
 def measure(
@@ -230,7 +234,9 @@ def measure(
     watch: PlanWatch,
     seed: int = 0,
     tie_break: str = "random",
+    keep: Sequence[str] = (),
 ) -> OptimalityReport:
+    kept = tuple(keep)
     nodes = [item for item in given.objects if isinstance(item, Node)]
     if not nodes:
         raise PlanError("there are no nodes")
@@ -239,11 +245,11 @@ def measure(
         settled = trial.settle()
         trial.commit()
     own = _own_machines(nodes)
-    by_nodes = PlanRequest(objective="nodes", from_scratch=True, ideal=True, time_limit_s=watch.limit_s / 2)
+    by_nodes = PlanRequest(objective="nodes", from_scratch=True, ideal=True, keep=kept, time_limit_s=watch.limit_s / 2)
     fewest = Planner(given, own, by_nodes, config, registry, watch).plan()
     cheapest: PlanReport | None = None
     if catalogue is not None:
-        by_cost = PlanRequest(from_scratch=True, ideal=True, time_limit_s=watch.limit_s / 2)
+        by_cost = PlanRequest(from_scratch=True, ideal=True, keep=kept, time_limit_s=watch.limit_s / 2)
         cheapest = Planner(given, catalogue, by_cost, config, registry, watch).plan()
     return OptimalityReport(
         n_nodes=len(nodes),

@@ -10,7 +10,8 @@ Pods of DaemonSets and static pods belong to their node, and are not missed when
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from random import Random
 
@@ -22,6 +23,7 @@ from kubesched.k8s.model.requests import PODS, pod_resources
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.headroom import headroom_sets, is_headroom
 from kubesched.planning.node_groups import NODE, NoSuchGroupError, grouped, nodes_of
 from kubesched.planning.outage_report import CaseResult, FailureCase, OutageReport, OutageRules
 from kubesched.planning.outage_runs import OutageRuns
@@ -91,6 +93,7 @@ def outage(
     gone: bool = False,
     force_delete_after: Span | None = None,
     priority_at_least: int | None = None,
+    keep: Sequence[str] = (),
     config: Document = None,
     plugins: Iterable[type] = (),
     tie_break: str = "random",
@@ -103,13 +106,15 @@ def outage(
     with machines that it has lost. With `force_delete_after`, pods that are Terminating on them for so long are deleted
     by force, so that StatefulSets can replace them. Only pods of at least `priority_at_least` count, if it is given.
     Cases of nodes are tried on the cluster at rest; with `full`, they are played in virtual time as those of zones are.
+    `keep` is room that counts as lost if it is not there afterwards: `20x500m/1Gi`, also with `@zone`, or a file with
+    CapacityBuffers.
     """
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
     given = load(read_objects(objects, SIMULATED_KINDS))
     options = SimulationOptions(seed=seed, tie_break=tie_break)
-    player = OutagePlayer(given, assembled.config, options, assembled.registry)
+    player = OutagePlayer(given, assembled.config, options, assembled.registry, keep=keep)
     return player.report(
         every=every,
         fail=fail,
@@ -130,6 +135,8 @@ class OutagePlayer:
     options: SimulationOptions
     registry: Registry | None = None
     emulation: Emulation | None = None
+    keep: Sequence[str] = ()
+    """Room that is to be there afterwards, too."""
 
     def report(
         self,
@@ -142,22 +149,22 @@ class OutagePlayer:
         full: bool = False,
         rules: OutageRules = AS_IT_IS,
         progress: Callable[[int, int], None] = lambda n_done, n_cases: None,
-        is_interrupted: Callable[[], bool] = lambda: False,
+        stopped: Callable[[], str] = lambda: "",
     ) -> OutageReport:
-        """`progress` hears how many cases were played, and how many there are. Once it `is_interrupted`, the cases
-        played so far are the report."""
+        """`progress` hears how many cases were played, and how many there are. Once `stopped` says
+        why (`time`, `interrupted`), the cases played so far are the report."""
         nodes = [item for item in self.given.objects if isinstance(item, Node)]
         cases = failure_cases(nodes, every, fail, pairs=pairs)
         if random:
             cases += random_failures(nodes, random, trials, self.options.seed)
         is_tried = (every == NODE or bool(random)) and not full and self.emulation is None
-        teller: OutageTrials | OutageRuns = self._trials() if is_tried else self._runs(is_interrupted)
+        teller: OutageTrials | OutageRuns = self._trials() if is_tried else self._runs(stopped)
         results: list[CaseResult] = []
         for n_done, case in enumerate(cases, 1):
-            result = None if is_interrupted() else teller.result(case, rules)
+            result = None if stopped() else teller.result(case, rules)
             if result is None:
                 break
-            results.append(result)
+            results.append(_without_headroom(result) if self.keep else result)
             progress(n_done, len(cases))
         return OutageReport(
             tuple(results),
@@ -168,13 +175,20 @@ class OutagePlayer:
             (*self._assumptions(rules), *teller.assumptions()),
             random,
             len(cases) - len(results),
+            stopped() if len(results) < len(cases) else "",
         )
 
     def _trials(self) -> OutageTrials:
-        return OutageTrials.of(self.given, self.config, self.options, self.registry)
+        return OutageTrials.of(self._kept_free, self.config, self.options, self.registry)
 
-    def _runs(self, is_interrupted: Callable[[], bool]) -> OutageRuns:
-        return OutageRuns(self.given, self.config, self.options, self.registry, self.emulation, is_interrupted)
+    def _runs(self, stopped: Callable[[], str]) -> OutageRuns:
+        return OutageRuns(self._kept_free, self.config, self.options, self.registry, self.emulation, stopped)
+
+    @cached_property
+    def _kept_free(self) -> SimulationInput:
+        """With sets whose pods stand for the room to keep: controllers make them anew, as they do others."""
+        sets = headroom_sets(self.keep, self.given.objects)
+        return replace(self.given, objects=(*self.given.objects, *sets)) if sets else self.given
 
     def _assumptions(self, rules: OutageRules) -> Iterable[str]:
         if not rules.gone:
@@ -184,7 +198,20 @@ class OutagePlayer:
         )
         if n_silent:
             yield f"{n_silent} pods have no requests, so there is always room for them."
+        if self.keep:
+            yield "Room to keep stands for pods of the lowest priority: it is lost if others need it."
         if rules.force_delete_after_s is None:
             yield "Nobody adds nodes, and nobody deletes pods by force (--force-delete-after)."
         else:
             yield "Nobody adds nodes."
+
+
+def _without_headroom(result: CaseResult) -> CaseResult:
+    """Room to keep is named only where it is lost."""
+    losses = []
+    for loss in result.workloads:
+        if not is_headroom(f"{loss.namespace}/{loss.workload.partition(' ')[2]}"):
+            losses.append(loss)
+        elif loss.missing:
+            losses.append(replace(loss, workload="room to keep"))
+    return replace(result, workloads=tuple(losses))

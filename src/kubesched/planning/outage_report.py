@@ -112,7 +112,9 @@ class OutageReport(ReportAsPage):
     n_at_random: int = 0
     """With failures at random: how many nodes failed together in each."""
     n_unplayed: int = 0
-    """Cases that were asked for and are not among the results, because it was interrupted."""
+    """Cases that were asked for and are not among the results, because it was stopped."""
+    stopped: str = ""
+    """Why: `time`, `interrupted`, or nothing."""
 
     @property
     def lossy(self) -> Share:
@@ -149,6 +151,7 @@ class OutageReport(ReportAsPage):
             "priority_at_least": self.rules.priority_at_least,
             "force_delete_after_s": self.rules.force_delete_after_s,
             "cases_not_played": self.n_unplayed,
+            "stopped": self.stopped or None,
             **({"random": self._random_record()} if self.n_at_random else {}),
             "missing": _total(self.missing),
             "cases": [_case_record(result) for result in self.results],

@@ -16,6 +16,7 @@ from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.older.config import Emulation
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.outage_report import (
     OF_THE_NODE,
     CaseResult,
@@ -50,10 +51,10 @@ class OutageRuns:
     options: SimulationOptions
     registry: Registry | None = None
     emulation: Emulation | None = None
-    is_interrupted: Callable[[], bool] = lambda: False
+    stopped: Callable[[], str] = lambda: ""
 
     def result(self, case: FailureCase, rules: OutageRules) -> CaseResult | None:
-        """None if it was interrupted."""
+        """None if it was stopped."""
         cluster = self._run(case, rules)
         losses = _losses(cluster, case, rules.priority_at_least)
         n_missing = sum(loss.missing for loss in losses)
@@ -62,7 +63,7 @@ class OutageRuns:
             otherwise = self._run(case, replace(rules, gone=True))
             n_missing_then = sum(loss.missing for loss in _losses(otherwise, case, rules.priority_at_least))
             placed_if_gone = max(0, n_missing - n_missing_then)
-        if self.is_interrupted():
+        if self.stopped():
             return None
         n_preempted = sum(1 for preemption in cluster.ledger.preemptions if preemption.at_s >= FAILS_AT_S)
         return CaseResult(case, tuple(losses), n_preempted, placed_if_gone)
@@ -88,7 +89,7 @@ class OutageRuns:
         )
 
     def _look(self, cluster: VirtualCluster) -> None:
-        cluster.is_stopped = self.is_interrupted()
+        cluster.is_stopped = bool(self.stopped())
 
 
 def _delete_by_force(cluster: VirtualCluster, case: FailureCase, after_s: float | None) -> None:
@@ -113,7 +114,7 @@ def _losses(cluster: VirtualCluster, case: FailureCase, priority_at_least: int |
     for record in cluster.ledger.pods.values():
         if record.workload.startswith(OF_THE_NODE):
             continue
-        if priority_at_least is not None and record.priority < priority_at_least:
+        if priority_at_least is not None and record.priority < priority_at_least and not is_headroom(record.key):
             continue
         namespace, _, name = record.key.partition("/")
         groups.setdefault((namespace, record.workload or f"Pod {name}"), []).append(record)

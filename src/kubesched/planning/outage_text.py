@@ -27,7 +27,7 @@ def render_outage(report: OutageReport, chosen: Style) -> str:
 def headline(report: OutageReport) -> str:
     results = report.results
     if report.n_unplayed and report.survives:
-        played = f"interrupted after {len(results)} of {counted(len(results) + report.n_unplayed, 'case')}"
+        played = f"{_why_stopped(report)} after {len(results)} of {counted(len(results) + report.n_unplayed, 'case')}"
         return f"Not known: {played}{', none of which leaves pods without a node' if results else ''}."
     if not results:
         return "No case was asked for."
@@ -78,10 +78,15 @@ def _needed(report: OutageReport) -> list[str]:
     return [f"The missing pods ask for {all_of(amounts)} together."] if amounts else []
 
 
+def _why_stopped(report: OutageReport) -> str:
+    return "stopped: time" if report.stopped == "time" else "interrupted"
+
+
 def _unplayed(report: OutageReport) -> list[str]:
     if not report.n_unplayed or report.survives:
         return []
-    return [f"It was interrupted: {counted(report.n_unplayed, 'case')} more {_were(report.n_unplayed)} not played."]
+    why = "The time was over (stopped: time)" if report.stopped == "time" else "It was interrupted"
+    return [f"{why}: {counted(report.n_unplayed, 'case')} more {_were(report.n_unplayed)} not played."]
 
 
 def _were(n: int) -> str:

@@ -16,6 +16,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.requests import pod_resources
 from kubesched.k8s.workloads.pod_states import driving_taints, tolerated_for_s
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.outage_report import (
     OF_THE_NODE,
     CaseResult,
@@ -200,7 +201,8 @@ class OutageTrials:
             pattern = self._patterns.get(workload)
             if pattern is None or workload[1].startswith(OF_THE_NODE):
                 continue
-            if priority_at_least is None or pattern.priority >= priority_at_least:
+            least = pattern.priority if priority_at_least is None or is_headroom(pattern.key) else priority_at_least
+            if pattern.priority >= least:
                 losses.append(self._loss(workload, pattern, found))
         return worst_first(losses)
 

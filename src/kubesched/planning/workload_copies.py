@@ -1,4 +1,4 @@
-"""More replicas of a workload of the cluster, as its controller would make them.
+"""More replicas of a workload of the cluster, as its controller would make them; and plain pods of given amounts.
 
 Labels and owner are those of the workload's pods, so that spread and affinity count them together. A replica of a
 StatefulSet comes with its volume claims.
@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
-from kubesched.k8s.model.core import Pod, ReplicationController
-from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.core import Container, Pod, PodSpec, ReplicationController, ResourceRequirements
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import CreateObject
@@ -43,6 +44,10 @@ class Replica:
 
     pod: Pod
     claims: tuple[PersistentVolumeClaim, ...] = ()
+
+
+class ShapeError(KubeschedError, ValueError):
+    """The text names no amounts."""
 
 
 def find_workload(world: LoadedWorld, name: str) -> KubeObject:
@@ -120,3 +125,23 @@ def _next_in_set(world: LoadedWorld, owner: StatefulSet) -> Iterator[Replica]:
         )
         pod = next(item for item in made if isinstance(item, Pod))
         yield Replica(admit_pod(pod, objects.priority_classes), claims)
+
+
+def pod_of_shape(shape: str) -> Pod:
+    """A plain pod that requests this much: `500m/1Gi`, or `cpu=500m,memory=1Gi`. Raises ShapeError."""
+    if "=" in shape:
+        requests = {name: amount for name, _, amount in (part.partition("=") for part in shape.split(","))}
+    else:
+        requests = dict(zip(("cpu", "memory"), shape.split("/"), strict=False))
+    for name, amount in requests.items():
+        try:
+            is_amount = bool(name) and parse(amount).nanos >= 0
+        except QuantityError:
+            is_amount = False
+        if not is_amount or (shape.count("/") > 1 and "=" not in shape):
+            raise ShapeError(f'shape "{shape}" is not of the form 500m/1Gi or cpu=500m,memory=1Gi')
+    container = Container(name="copy", resources=ResourceRequirements(requests={**requests}))
+    return Pod(
+        ObjectMeta(shape.replace("/", "-").replace("=", "-").replace(",", "-"), "default"),
+        PodSpec(containers=(container,)),
+    )

@@ -110,7 +110,7 @@ def test_what_was_played_before_ctrl_c_is_told_and_that_it_is_not_all() -> None:
         player = OutagePlayer(
             given, GivenConfiguration.read(None, None, None, None).as_of_today().config, SimulationOptions()
         )
-        return player.report(every="zone", is_interrupted=lambda: next(looks) >= n_looks)
+        return player.report(every="zone", stopped=lambda: "interrupted" if next(looks) >= n_looks else "")
 
     begun = played("1", 3)
     assert (len(begun.results), begun.n_unplayed) == (0, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def test_after_ctrl_c_it_says_how_far_it_was_played_and_what_else_was() -> None:
             GivenConfiguration.read(None, None, None, None).as_of_today().config,
             SimulationOptions(tie_break="name"),
             progress=lambda n_done, n_nodes: heard.append((n_done, n_nodes)),
-            is_interrupted=lambda: next(looks) >= n_looks,
+            stopped=lambda: "interrupted" if next(looks) >= n_looks else "",
         )
         report = player.report(strategy_of(None), find_order=True)
         assert heard[0] == (0, 3)
@@ -152,8 +153,9 @@ def test_after_ctrl_c_it_says_how_far_it_was_played_and_what_else_was() -> None:
     assert begun.outcome.stuck == ()
     n_looks = next(n for n in range(5, 500) if played(n).finishes)
     first_done = played(n_looks)
-    assert (first_done.is_interrupted, first_done.orders) == (True, ())
-    assert "not all other ways were played" in str(first_done)
+    assert (first_done.stopped, first_done.orders) == ("interrupted", ())
+    assert "It was interrupted: not all other ways were played." in str(first_done)
+    assert "Stopped: time: not all other" in str(replace(first_done, stopped="time"))
 
 
 def test_only_the_pool_is_upgraded() -> None:

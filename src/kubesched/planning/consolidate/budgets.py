@@ -14,6 +14,7 @@ from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.workloads.budgets import BudgetSelectors, disruptions_allowed
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.owners import PodOwners
 from kubesched.simulator.trial import LoadedWorld
 
@@ -36,6 +37,8 @@ class RestingBudgets:
 
     def covering(self, info: PodInfo) -> tuple[str, ...]:
         """The budgets that a pod counts for."""
+        if is_headroom(info.key):
+            return ()
         known = self._covering.get(info.signature)
         if known is None:
             known = self._covering[info.signature] = tuple(self._selectors.covering(info.namespace, info.labels))

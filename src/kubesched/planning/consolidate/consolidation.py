@@ -31,6 +31,7 @@ from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRule
 from kubesched.planning.consolidate.search import from_compaction, from_karpenter, from_rebuying
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.daemons import daemon_makers
+from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.node_groups import group_of, nodes_of
 from kubesched.planning.owners import PodOwners
 from kubesched.planning.prices import NodePrices
@@ -66,6 +67,8 @@ class ConsolidationRequest:
     """How many nodes of a pool may be disrupted at a time, `10%` or a number; empty: any."""
     allows_waiting: bool = False
     time_limit_s: float | None = None
+    keep: tuple[str, ...] = ()
+    """Room that stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers."""
 
     def __post_init__(self) -> None:
         for name in self.policies:
@@ -105,6 +108,7 @@ def consolidate(
     force: bool = False,
     delete_emptydir_data: bool = False,
     time_limit_s: float | None = None,
+    keep: Sequence[str] = (),
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -118,7 +122,8 @@ def consolidate(
     (kubectl's, with its `force` and `delete_emptydir_data`), `karpenter` or `cluster-autoscaler`.
 
     A step must save at least the share `min_saving` of all costs. `parallel` nodes are drained at a time, no more of a
-    pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone.
+    pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone. `keep` is room that
+    stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins, class_cache=None)
@@ -135,6 +140,7 @@ def consolidate(
         budget,
         allow_wait,
         time_limit_s,
+        tuple(keep),
     )
     return Consolidation(world, catalogue, request).report()
 
@@ -203,6 +209,7 @@ class Consolidation:
             for key in self._world.pending:
                 trial.delete_pod(key)
             self._budgets = RestingBudgets(self._world, self._owners)
+            self._kept_free = keep_free(trial, self._request.keep)
             yield len(settled.pending)
 
     def state(self, cost: int = 0) -> ConsolidationState:
@@ -295,6 +302,7 @@ class Consolidation:
         elif self._prices.unknown:
             n = len(self._prices.unknown)
             yield f"{counted(n, 'node')} without a known price {'counts' if n == 1 else 'count'} as free of charge."
+        yield from told(*self._kept_free)
         yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
         yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not asked."

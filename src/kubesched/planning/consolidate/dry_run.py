@@ -14,6 +14,7 @@ from kubesched.planning.consolidate.consolidation import Consolidation
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.prices import money
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
@@ -107,7 +108,7 @@ def _asked(state: ConsolidationState, name: str) -> NodeDryRun:
         for key in held:
             trial.delete_pod(key)  # it stays where it is, and the others are asked about
         result = state.remover.attempt(trial, [name], tells_all=True)
-        stuck = tuple((one.pod, one.message) for one in result.stuck)
+        stuck = tuple(("room to keep" if is_headroom(one.pod) else one.pod, one.message) for one in result.stuck)
     return NodeDryRun(name, tuple(blockers), result.moves, stuck, max(result.waves, default=0), state.price(name))
 
 

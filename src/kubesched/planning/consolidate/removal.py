@@ -19,6 +19,7 @@ from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.budgets import RestingBudgets
 from kubesched.planning.daemons import daemon_makers, daemons_of, join_with_daemons
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.owners import PodOwners
 from kubesched.simulator.settling import PendingPod, Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
@@ -44,13 +45,16 @@ class LaunchedNode:
 
 
 def node_amounts(world: LoadedWorld, name: str) -> tuple[dict[str, int], dict[str, int]]:
-    """What a node has of cpu and memory, and what is asked of it."""
+    """What a node has of cpu and memory, and what is asked of it, but for the room to keep."""
     table = world.cluster.table
     row = table.rows[name]
     has, asked = (
         {resource: int(columns.get(resource, table.zeros).data[row]) for resource in (CPU, MEMORY)}
         for columns in (table.allocatable, table.requested)
     )
+    for info in world.pods_on(name):
+        if is_headroom(info.key):
+            asked = {resource: n - info.resources.requests.get(resource, 0) for resource, n in asked.items()}
     return has, asked
 
 
@@ -117,7 +121,7 @@ class NodeRemover:
         moves = tuple(
             PodMove(key, workload, source, drain.targets[key])
             for key, (source, workload) in sources.items()
-            if key in drain.targets
+            if key in drain.targets and not is_headroom(key)
         )
         return RemovalResult(
             tuple(names), moves, tuple(n_waves), tuple(drain.waited), lost, tuple(drain.stuck.values())

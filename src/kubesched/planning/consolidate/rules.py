@@ -14,6 +14,7 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.consolidate.budgets import RestingBudgets
+from kubesched.planning.headroom import is_headroom
 
 RULES = ("drain", "karpenter", "cluster-autoscaler")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -62,6 +63,8 @@ class EvictionRules:
         """The first thing that speaks against draining the node; None if it may be tried."""
         found = self._of_node(node)
         for info in () if found is not None else pods:
+            if is_headroom(info.key):
+                continue
             if not belongs_to_its_node(info.pod):
                 found = self._of_pod(info)
             elif self._is_karpenter and DO_NOT_DISRUPT in (info.pod.metadata.annotations or {}):
@@ -72,7 +75,7 @@ class EvictionRules:
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
         """Everything that speaks against it, for a report about one node."""
-        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if not belongs_to_its_node(info.pod))]
+        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if _may_keep(info))]
         found = [reason for reason in reasons if reason is not None]
         extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
         return found if extra is None else [extra]
@@ -130,12 +133,16 @@ class EvictionRules:
         """Cluster Autoscaler evicts all pods of a node at once."""
         counts: dict[str, int] = {}
         for info in pods:
-            for key in () if belongs_to_its_node(info.pod) else self._budgets.covering(info):
+            for key in self._budgets.covering(info) if _may_keep(info) else ():
                 counts[key] = counts.get(key, 0) + 1
                 if counts[key] > self._budgets.allowed[key]:
                     text = f"disruption budget {key} allows {self._budgets.allowed[key]} of its pods to leave at once"
                     return _blocked("NotEnoughPdb", text, info)
         return None
+
+
+def _may_keep(info: PodInfo) -> bool:
+    return not (belongs_to_its_node(info.pod) or is_headroom(info.key))
 
 
 def _blocked(reason: str, text: str, info: PodInfo) -> KeepReason:

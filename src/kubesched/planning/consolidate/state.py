@@ -19,6 +19,7 @@ from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, Option
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.rules import EvictionRules, KeepReason
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.node_groups import group_of
 from kubesched.planning.prices import NodePrices
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
@@ -118,7 +119,8 @@ class ConsolidationState:
 
     def pods(self, name: str) -> list[PodInfo]:
         """Those that would have to move."""
-        return [info for info in self.world.pods_on(name) if not belongs_to_its_node(info.pod)]
+        there = self.world.pods_on(name)
+        return [info for info in there if not (belongs_to_its_node(info.pod) or is_headroom(info.key))]
 
     def disruption(self, names: Iterable[str]) -> float:
         return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
@@ -246,7 +248,7 @@ class ConsolidationState:
         if self.limits.max_steps is not None and len(self.steps) + len(names) > max(1, self.limits.max_steps):
             return KeepReason("TooManySteps", f"there are {self.limits.max_steps} steps already")
         most = self.limits.max_evictions
-        if most is not None and self.evictions + len(self.remover.leaving(names)) > most:
+        if most is not None and self.evictions + sum(len(self.pods(name)) for name in names) > most:
             return KeepReason("TooManyEvictions", f"with it, more than {most} pods would be evicted")
         return None
 
@@ -271,4 +273,6 @@ def eviction_cost(info: PodInfo) -> float:
 
 def _no_place(result: RemovalResult) -> KeepReason:
     first = result.stuck[0]
+    if is_headroom(first.pod):
+        return KeepReason(NO_PLACE, f"the room to keep would lack a pod's place: {first.message}")
     return KeepReason(NO_PLACE, first.message, first.pod)

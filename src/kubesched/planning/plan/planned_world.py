@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,22 +9,16 @@ from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod, PodStatus
-from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import CSINode, VolumeAttachment
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
-from kubesched.planning.capacity import CapacityError, pod_of_shape
-from kubesched.planning.catalogue import ZONE, Option
+from kubesched.planning.catalogue import Option
 from kubesched.planning.daemons import daemons_of
-from kubesched.planning.plan.model import PlanError
+from kubesched.planning.headroom import headroom_pods
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.trial import LoadedWorld
-
-KEPT = "kubesched-keep"
-"""The namespace of the pods that stand for room to keep."""
-_KEPT_PRIORITY = -(10**9)
-_KEEP = re.compile(r"(\d{1,6})x([^@]+)(?:@(.+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +46,9 @@ def planned_world(
     objects = list(given.objects)
     if from_scratch:
         objects = list(without_nodes(objects))
-    kept = [pod for number, text in enumerate(keep) for pod in _kept_pods(text, number)]
-    expanded = expand(SimulationInput((*objects, *kept), given.steps), seed)
-    world = LoadedWorld(expanded.objects, config, registry=registry, tie_break=tie_break, seed=seed)
+    kept = headroom_pods(keep, objects)
+    expanded = expand(SimulationInput(tuple(objects), given.steps), seed)
+    world = LoadedWorld((*expanded.objects, *kept), config, registry=registry, tie_break=tie_break, seed=seed)
     return PlannedWorld(world, tuple(options), daemons_of(objects, options, seed), expanded.refused, len(kept))
 
 
@@ -70,18 +63,3 @@ def without_nodes(objects: Iterable[KubeObject]) -> Iterable[KubeObject]:
             metadata = replace(item.metadata, deletion_timestamp=None)
             item = replace(item, metadata=metadata, spec=replace(item.spec, node_name=""), status=PodStatus())
         yield item
-
-
-def _kept_pods(text: str, number: int) -> list[Pod]:
-    """`20x500m/1Gi`, or `20x500m/1Gi@a` in zone a, as pods."""
-    form = f'keep "{text}" is not of the form 20x500m/1Gi or 20x500m/1Gi@ZONE'
-    match = _KEEP.fullmatch(text)
-    if match is None:
-        raise PlanError(form)
-    try:
-        template = pod_of_shape(match[2])
-    except CapacityError:
-        raise PlanError(form) from None
-    selector = {ZONE: match[3]} if match[3] else None
-    spec = replace(template.spec, node_selector=selector, priority=_KEPT_PRIORITY, preemption_policy="Never")
-    return [replace(template, metadata=ObjectMeta(f"keep-{number}-{n}", KEPT), spec=spec) for n in range(int(match[1]))]

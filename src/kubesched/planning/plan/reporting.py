@@ -12,12 +12,13 @@ from kubesched.explanation.layout import counted
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import node_units, pod_resources
 from kubesched.planning.catalogue import NANOS, Catalogue, price_text
+from kubesched.planning.headroom import is_headroom
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.plan import packing
 from kubesched.planning.plan.bounds import CostBound
 from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.patterns import has_solver
-from kubesched.planning.plan.planned_world import KEPT, PlannedWorld
+from kubesched.planning.plan.planned_world import PlannedWorld
 from kubesched.planning.plan.reading import ReadProblem
 from kubesched.planning.plan.report import WITHIN, Alternative, BoughtNodes, NewNode, PlanReport
 from kubesched.planning.plan.request import PlanRequest
@@ -96,7 +97,7 @@ def finished_report(
         ideal_cost=None if ideal is None else ideal // unit,
         single_type=_single_type(facts, search, judge, unit),
         verified="packing" if request.ideal else "scheduler",
-        n_pods=sum(1 for key in problem.pods if not _is_kept(key)),
+        n_pods=sum(1 for key in problem.pods if not is_headroom(key)),
         pending=pending,
         unplaceable=tuple(problem.unplaceable),
         alternatives=tuple(_alternatives(facts, search, judge, cost, unit)),
@@ -119,10 +120,6 @@ def new_objects(facts: PlanFacts, mix: Mix) -> list[KubeObject]:
         for number in range(1, count + 1)
         for item in node_from_offer(facts.planned.options[option], number)
     ]
-
-
-def _is_kept(key: PodKey) -> bool:
-    return key.startswith(f"{KEPT}/")
 
 
 def _mix_of(facts: PlanFacts, packed: packing.Packing) -> Mix:
@@ -165,7 +162,7 @@ def _new_nodes(facts: PlanFacts, verdict: MixVerdict | None) -> list[NewNode]:
         keys = []
         for key in on_node[name]:
             requested.update(facts.problem.requests.get(key, {}))
-            if not _is_kept(key):
+            if not is_headroom(key):
                 keys.append(key)
         amounts = node_units(dict(chosen.shape.allocatable), "allocatable")
         found.append(NewNode(name, chosen.name, tuple(sorted(keys)), dict(requested), amounts))

@@ -42,17 +42,17 @@ class UpgradeOutcome:
     extra_node_hours: float
     timeline: tuple[tuple[float, int, int, int], ...] = ()
     """At each change: seconds since the beginning, nodes upgraded, nodes there, pods that wait."""
-    interrupted_s: float | None = None
-    """How far it was played, if it was interrupted."""
+    stopped_s: float | None = None
+    """How far it was played, if it was stopped."""
 
     @property
-    def is_interrupted(self) -> bool:
-        return self.interrupted_s is not None
+    def is_stopped(self) -> bool:
+        return self.stopped_s is not None
 
     @property
     def finishes(self) -> bool:
         """Whether every node was upgraded, and every pod has a node again."""
-        return self.duration_s is not None and not self.skipped and not self.waiting and not self.is_interrupted
+        return self.duration_s is not None and not self.skipped and not self.waiting and not self.is_stopped
 
     @property
     def moves_per_pod(self) -> float:
@@ -76,8 +76,8 @@ class UpgradeReport(ReportAsPage):
     """Of the machines that come before others go, in 10⁻⁹ of the currency; None without prices."""
     currency: str
     assumptions: tuple[str, ...]
-    is_interrupted: bool = False
-    """Not everything was played that was asked for."""
+    stopped: str = ""
+    """Why not everything was played that was asked for: `time`, `interrupted`, or nothing."""
 
     @property
     def finishes(self) -> bool:
@@ -115,8 +115,8 @@ class UpgradeReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "finishes": None if self.outcome.is_interrupted else self.finishes,
-            "interrupted": self.is_interrupted,
+            "finishes": None if self.outcome.is_stopped else self.finishes,
+            "stopped": self.stopped or None,
             "pool": self.pool,
             "preset": self.preset,
             **_record(self.outcome),

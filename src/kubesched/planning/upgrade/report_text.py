@@ -14,10 +14,10 @@ def headline(report: UpgradeReport) -> str:
     one = report.outcome
     of = f" of pool {report.pool}" if report.pool else ""
     nodes = f"{counted(one.n_nodes, 'node')}{of}"
-    if one.interrupted_s is not None:
-        span = readable_span(one.interrupted_s)
+    if one.stopped_s is not None:
+        span = readable_span(one.stopped_s)
         done = f"{one.n_upgraded} of {nodes} are upgraded"
-        return f"Not known whether the upgrade finishes: interrupted after {span} of it, when {done}."
+        return f"Not known whether the upgrade finishes: {_why_stopped(report)} after {span} of it, when {done}."
     if one.finishes:
         assert one.duration_s is not None
         span = readable_span(one.duration_s)
@@ -29,6 +29,10 @@ def headline(report: UpgradeReport) -> str:
     names = [stuck.node for stuck in one.stuck]
     told = f" It is stuck at {listed(names, 3)}." if names else ""
     return f"The upgrade does not finish: {one.n_upgraded} of {nodes} are upgraded.{told}"
+
+
+def _why_stopped(report: UpgradeReport) -> str:
+    return "stopped: time" if report.stopped == "time" else "interrupted"
 
 
 def render_upgrade(report: UpgradeReport, style: Style) -> str:
@@ -50,7 +54,8 @@ def _numbers(report: UpgradeReport, one: UpgradeOutcome) -> list[str]:
     wait = f", the longest for {readable_span(one.longest_wait_s)}" if one.most_pending else ""
     extra = f"{one.extra_node_hours:.1f} hours of extra nodes"
     cost = "" if report.extra_cost is None else f", {money(report.extra_cost, report.currency).removesuffix('/h')}"
-    left = ["It was interrupted: not all other ways were played."] if report.is_interrupted and one.finishes else []
+    why = "Stopped: time" if report.stopped == "time" else "It was interrupted"
+    left = [f"{why}: not all other ways were played."] if report.stopped and one.finishes else []
     return [
         *left,
         f"{moves}{forced}; at most {counted(one.most_pending, 'pod')} pending at once{wait}.",

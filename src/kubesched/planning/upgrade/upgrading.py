@@ -97,8 +97,8 @@ class UpgradePlayer:
     pool: str | None = None
     progress: Callable[[int, int], None] = lambda n_done, n_nodes: None
     """Hears how many nodes are upgraded, of how many."""
-    is_interrupted: Callable[[], bool] = lambda: False
-    """Then what was played so far is the report."""
+    stopped: Callable[[], str] = lambda: ""
+    """Once it says why (`time`, `interrupted`), what was played so far is the report."""
 
     def report(
         self,
@@ -117,7 +117,7 @@ class UpgradePlayer:
         prices = NodePrices(nodes, self.catalogue)
         outcome = self._played(nodes, strategy)
         others = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
-        orders = [one for one in (self._played(nodes, other) for other in others) if not one.is_interrupted]
+        orders = [one for one in (self._played(nodes, other) for other in others) if not one.is_stopped]
         surges = list(self._surges(nodes, strategy)) if find_surge and not strategy.reboots else []
         rate = sum(map(prices.of, nodes)) // len(nodes)
         return UpgradeReport(
@@ -129,7 +129,7 @@ class UpgradePlayer:
             extra_cost=None if prices.are_counted else round(rate * outcome.extra_node_hours),
             currency=prices.currency,
             assumptions=tuple(self._assumptions(strategy)),
-            is_interrupted=self.is_interrupted(),
+            stopped=self.stopped(),
         )
 
     def _nodes(self) -> list[Node]:
@@ -145,7 +145,7 @@ class UpgradePlayer:
         for surge in range(min(MOST_SURGE, len(nodes)) + 1):
             lacking = strategy.max_unavailable if surge or strategy.max_unavailable else 1
             outcome = self._played(nodes, replace(strategy, max_surge=surge, max_unavailable=lacking))
-            if outcome.is_interrupted:
+            if outcome.is_stopped:
                 return
             yield outcome
             if outcome.finishes:
@@ -170,7 +170,7 @@ class UpgradePlayer:
 
         def look(cluster: VirtualCluster) -> None:
             self.progress(len(started[0].done), len(names))
-            cluster.is_stopped = self.is_interrupted()
+            cluster.is_stopped = bool(self.stopped())
 
         until_s = None if self.given.ends_by_itself else BEGINS_AT_S + PLAYED_FOR_S
         cluster = run_simulation(
@@ -241,7 +241,7 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
         peak_nodes=rolling.peak_nodes,
         extra_node_hours=round(rolling.extra_node_s / 3600, 6),
         timeline=_timeline(rolling.levels, pending),
-        interrupted_s=round(max(0.0, end_s - BEGINS_AT_S), 3) if cluster.is_stopped else None,
+        stopped_s=round(max(0.0, end_s - BEGINS_AT_S), 3) if cluster.is_stopped else None,
     )
 
 
