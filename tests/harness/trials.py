@@ -2,7 +2,7 @@
 
 A trial adds, cordons, drains and deletes nodes, adds, evicts and deletes pods, settles, holds trials of its own, which
 are committed or taken back; then it is taken back itself, and the state of the world must have the hash that it had.
-Now and then everything that is counted in the table is counted anew, and a trial is held on a fresh world as well: both
+Now and then everything that is counted in the table is recounted, and a trial is held on a fresh world as well: both
 must decide the same. Ends with 1 at the first trial that leaves something behind, and says which.
 """
 

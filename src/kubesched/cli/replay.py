@@ -32,7 +32,7 @@ _DAY_S = 86_400.0
 
 @click.command("replay")
 @click.argument("recording", metavar="FILE")
-@click.option("--open", "mode", flag_value="open", default=True, help="Decide each recorded binding anew (default).")
+@click.option("--open", "mode", flag_value="open", default=True, help="Decide each recorded binding again (default).")
 @click.option(
     "--closed", "mode", flag_value="closed", help="Let our decisions take effect; pods come and end as recorded."
 )

@@ -117,7 +117,7 @@ class Explanation:
 
     @property
     def groups(self) -> tuple[RejectedNodes, ...]:
-        """The nodes that do not fit, by what speaks against them, the nearest to fitting first."""
+        """The nodes that do not fit, by the reasons against them, the nearest to fitting first."""
         return self._cause_and_groups[1]
 
     @property

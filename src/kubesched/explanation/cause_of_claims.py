@@ -44,7 +44,7 @@ def claim_causes(explanation: Explanation) -> Iterator[Cause]:
             yield _claim(
                 claim,
                 f"has lost its volume {claim.spec.volume_name}, which does not exist",
-                "Restore the volume, or delete the claim and let it be made anew (its data is gone).",
+                "Restore the volume, or delete the claim and let it be recreated (its data is gone).",
             )
         elif claim.metadata.deletion_timestamp is not None:
             yield _claim(claim, "is being deleted", "Create it again when it is gone.")
@@ -97,7 +97,7 @@ def _unbound(explanation: Explanation, claim: PersistentVolumeClaim) -> Cause | 
         there = f"; there is {any_of(known[:_NAMES_SHOWN])}" if known else "; there is none"
         text = f"is not bound: its storage class {class_name} does not exist{there}"
         meant = f"Did you mean {near[0]}? " if near else ""
-        return _claim(claim, text, f"{meant}Create the class, or the claim anew with another.")
+        return _claim(claim, text, f"{meant}Create the class, or recreate the claim with another.")
     if waits_for_first_consumer(storage_class):
         return None
     if storage_class.provisioner in ("", NO_PROVISIONER):

@@ -386,7 +386,7 @@ def _spread(scene: Scene) -> Cause:
 
 
 def _why_not_in(scene: Scene, key: str, domains: Sequence[str]) -> str:
-    """What speaks against the nodes of the domains that should come next."""
+    """The reasons against the nodes of the domains that should come next."""
     nodes, rows = scene.cluster.table.nodes, scene.cluster.table.rows
     found: Counter[str] = Counter()
     for ruling in scene.verdict.rulings:

@@ -67,7 +67,7 @@ def volume_place(scene: Scene) -> Cause:
     if lost is not None:
         name = name_of(lost.fields["claim"])
         text = f"claim {name} is bound to volume {lost.fields['volume']}, which does not exist"
-        remedy = f"Restore the volume, or delete claim {name} and let it be provisioned anew (its data is gone)."
+        remedy = f"Restore the volume, or delete claim {name} and let it be provisioned again (its data is gone)."
         return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **lost.fields)
     counts = Counter(fact.fields["claim"] for fact in facts)
     single = next((claim for claim, n in counts.items() if n >= scene.n_left), None)
@@ -176,7 +176,7 @@ def device_place(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.DEVICE_PLACE)[0]
     text = f"claim {name_of(fact.fields['claim'])} has its devices already, for {fact.fields['required']} only"
     text += "; no such node is there" if scene.n_left == scene.n_nodes else f"; {scene.subject()} are not that"
-    remedy = "Delete the claim's other users, so that it is allocated anew, or free something on that node."
+    remedy = "Delete the claim's other users, so that it is allocated again, or free something on that node."
     return scene.cause(CauseKind.DEVICE_PLACE, text, remedy, **fact.fields)
 
 

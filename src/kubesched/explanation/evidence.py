@@ -1,4 +1,4 @@
-"""What speaks against each node: every filter asked about every node, and the numbers behind every rejection.
+"""The reasons against each node: every filter asked about every node, and the numbers behind every rejection.
 
 The scheduler stops at the first plugin that rejects a node. Whoever wants to make a pod fit needs the rest, too: a node
 that lacks memory behind a taint is not helped by a toleration. `Evidence` asks, for each plugin that rejects a node,
@@ -73,7 +73,7 @@ LEFT_OUT = ""
 class Failures:
     """Rejections by plugin and row of the whole table; plugins in the order of the profile.
 
-    `crowded` has the rows with nominated pods, and what would speak against them with those pods there; `left_out` is
+    `crowded` has the rows with nominated pods, and the reasons against them beside those pods; `left_out` is
     what is said of the rows that PreFilter left out.
     """
 
@@ -108,7 +108,7 @@ class Failures:
         return tuple(sorted(found.values(), key=lambda status: self._order[status.plugin]))
 
     def patterns(self, rows: Sequence[int]) -> Iterator[tuple[tuple[Status, ...], list[int]]]:
-        """The rows by what speaks against them: nodes with the same rejections share them, so that a large cluster is
+        """The rows by the reasons against them: nodes with the same rejections share them, so that a large cluster is
         no longer in the telling than a small one."""
         special = {*self.crowded, *self._left_out_rows}
         for said in self._verdicts.values():

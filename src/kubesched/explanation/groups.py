@@ -1,4 +1,4 @@
-"""The nodes that do not fit, in groups that share what speaks against them, the nearest to fitting first.
+"""The nodes that do not fit, in groups that are rejected for the same reasons, the nearest to fitting first.
 
 A group is named by what its nodes have in common; numbers and pods may differ from node to node. Within a group the
 nearest node comes first, too.
@@ -25,7 +25,7 @@ _Row = tuple[float, str, tuple[Finding, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GroupedNode:
-    """A node of a group, with what speaks against it."""
+    """A node of a group, with the reasons against it."""
 
     name: str
     distance: float
@@ -73,7 +73,7 @@ class RejectedNodes:
         return ", ".join(sorted(self.statuses[0].reasons)) or "rejected without a reason"
 
     def summary(self) -> str:
-        """All that speaks against the group, in one sentence."""
+        """Every reason against the group, in one sentence."""
         columns = list(zip(*(node.findings for node in self.nodes), strict=True))
         if any(_is_cordon(column[0]) for column in columns):  # says what the taint that goes with it would say again
             columns = [c for c in columns if c[0].kind is not CauseKind.CORDONED or _is_cordon(c[0])]

@@ -158,7 +158,7 @@ class NodeAnswer:
 
     @cached_property
     def group(self) -> RejectedNodes | None:
-        """What speaks against the node; None if nothing does."""
+        """The reasons against the node; None if nothing does."""
         explanation = self.explanation
         if explanation.failures is None or explanation.numbers is None:
             return None
@@ -226,14 +226,14 @@ class NodeAnswer:
         change = "" if self.change is None else f"It would fit there, tried out: {self.change.description}"
         return block(
             paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
-            html_table(["plugin", "what speaks against it"], rows),
+            html_table(["plugin", "reasons"], rows),
             paragraph(change, "dim"),
         )
 
     def _reasons(self, style: Style) -> list[str]:
         if self.group is None:
             return []
-        lines = ["", style.heading("What speaks against it")]
+        lines = ["", style.heading("Why not")]
         for status in self.group.statuses:
             helped = "" if status.code is Code.UNSCHEDULABLE else " (evictions do not help)"
             reasons = ", ".join(status.reasons) or "rejected without a reason"

@@ -92,7 +92,7 @@ def rejected_nodes(explanation: Explanation, style: Style) -> list[str]:
         return []
     n_nodes = sum(len(group.nodes) for group in groups)
     if style.wide:
-        title = f"Nodes that do not fit ({n_nodes}), each with all that speaks against it"
+        title = f"Nodes that do not fit ({n_nodes}), each with every reason against it"
         return [style.heading(title), *_each(explanation, style)]
     n_groups = style.most(GROUPS_SHOWN)
     shown = _rows(groups[:n_groups], style, in_full=not explanation.fits)
@@ -105,7 +105,7 @@ def rejected_nodes(explanation: Explanation, style: Style) -> list[str]:
 
 
 def _rows(groups: Sequence[RejectedNodes], style: Style, *, in_full: bool) -> Iterator[tuple[int, str, str]]:
-    """(how many nodes, their names, what speaks against them); the nearest nodes one by one where they differ."""
+    """(how many nodes, their names, the reasons against them); the nearest nodes one by one where they differ."""
     for group in groups:
         parts = _nearest_apart(group, style) if in_full and group is groups[0] else [group]
         for part in parts:

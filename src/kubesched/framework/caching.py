@@ -1,16 +1,16 @@
 """How long an answer stays true: all that a plugin says so that its answers can be kept for the next pod with the same
 signature.
 
-None of it is needed. A plugin that says nothing is asked anew for every pod, which is always right.
+None of it is needed. A plugin that says nothing is asked again for every pod, which is always right.
 
 | the plugin says | by | without it |
 |---|---|---|
-| what its answer for a node depends on | `filter_scope`, `score_scope` | it is asked anew for every pod |
+| what its answer for a node depends on | `filter_scope`, `score_scope` | it is asked again for every pod |
 | the same, pod by pod | `filter_scope_for`, `score_scope_for` | the attributes count for all pods |
 | how prepared state follows pods | `pods_changed` | with scope `CLUSTER` nothing is kept |
 | which pods it need not follow | `minds_pods`, `minds_pods_without_terms` | it is notified of all |
-| whether prepared state outlives nodes | `nodes_changed` | prepared anew when any node changes |
-| which other objects matter | `objects_changed`, `reads_objects` | prepared anew when any object changes |
+| whether prepared state outlives nodes | `nodes_changed` | prepared again when any node changes |
+| which other objects matter | `objects_changed`, `reads_objects` | prepared again when any object changes |
 | which pods it has nothing to do for | `has_stake_in` | `reserve` and `pre_bind` run for every pod |
 """
 
@@ -32,7 +32,7 @@ class Scope(Enum):
     """What a plugin's answer for one node depends on, beside the pod. It says how long an answer stays true.
 
     A plugin states it as the class attributes `filter_scope` and `score_scope`, or pod by pod as methods
-    `filter_scope_for` and `score_scope_for`; without them it is asked anew for every pod. `CLUSTER` plugins that also
+    `filter_scope_for` and `score_scope_for`; without them it is asked again for every pod. `CLUSTER` plugins that also
     have `pods_changed` keep their state up to date and are asked with it. The narrower the scope, the less often a
     plugin is asked; one that is too narrow gives answers that are out of date. `AMOUNTS` and `ROW` need the form for a
     single node (`filter_node`, `score_node`); scores of scope `NODES` and `AMOUNTS` must not need normalising.
@@ -96,7 +96,7 @@ class FollowsPods(Plugin, Protocol):
 
     def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Pods came to nodes, or left them, in this order. True: the state answers as if `pre_filter` and `pre_score`
-        had prepared it just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
+        had prepared it just now, whichever of the two prepared it. False: it does not, and must be prepared again."""
         ...
 
 
@@ -134,11 +134,11 @@ def minds_pods_without_terms(plugin: FollowsPods, cycle: CycleState, pod: PodInf
 @runtime_checkable
 class FollowsNodes(FollowsPods, Protocol):
     """One that can also tell whether its state minds nodes that come, change and leave. For a pod about which it has
-    something to say, in filter or score, it is not asked: state is prepared anew."""
+    something to say, in filter or score, it is not asked: state is prepared again."""
 
     def nodes_changed(self, cycle: CycleState, pod: PodInfo) -> bool:
         """True: it still has nothing to say, whatever nodes there are; `pods_changed` goes on telling it of pods, on
-        rows that have other numbers now. False: it must be prepared anew."""
+        rows that have other numbers now. False: it must be prepared again."""
         ...
 
 
@@ -147,7 +147,7 @@ class FollowsObjects(Plugin, Protocol):
     """A plugin that looks at objects other than nodes and pods, and knows which of them matter for what.
 
     One that looks at no such object says so by `reads_objects = False`. Of any other plugin it is not known what it
-    looks at: state is prepared anew after every change.
+    looks at: state is prepared again after every change.
     """
 
     def objects_changed(self, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:

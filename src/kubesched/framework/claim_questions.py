@@ -55,5 +55,5 @@ class LooksAtClaims(PreFilter, Filter, Protocol):
         self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]
     ) -> Collection[str] | None:
         """Of a generalized cycle: the nodes about which the answer may be another than when this was last asked,
-        beside those whose pods changed (`changes`, which are told); None if it must be prepared anew."""
+        beside those whose pods changed (`changes`, which are told); None if it must be prepared again."""
         ...

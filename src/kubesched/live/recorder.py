@@ -1,7 +1,7 @@
 """Records a live cluster, read only: what there is, what changes, and which pods get which nodes, as it is seen.
 
 An informer's handler. Of each object only what scheduling reads is written (`saved_form`). The informers survive lost
-connections; where one had to list anew, changes in between may be missing, and the recording says so.
+connections; where one had to list again, changes in between may be missing, and the recording says so.
 
 Next: `kubesched.simulator.recording` for the format.
 """
@@ -154,7 +154,7 @@ async def follow(
 
 
 async def check_readable(target: ServerTarget) -> None:
-    """Raises ClusterReadError if the cluster cannot be read. Informers try for ever; somebody who sits and waits wants
+    """Raises ClusterReadError if the cluster cannot be read. Informers try forever; somebody who sits and waits wants
     to know at once."""
     client = RestClient(target, retries=RetryPolicy(max_attempts=2))
     try:

@@ -1,4 +1,4 @@
-"""Beside the scheduler of a live cluster: every binding that it makes is decided anew, and the two are compared.
+"""Beside the scheduler of a live cluster: every binding that it makes is decided again, and the two are compared.
 
 Read only. Each binding is judged two seconds after it was seen, when what happened around it is known. What is found is
 served as a page, as JSON and as metrics, if somebody wants that.

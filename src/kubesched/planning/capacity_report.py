@@ -60,7 +60,7 @@ class FittingCopies:
     victims: Mapping[str, int] = field(default_factory=dict)
     """By workload, how many pods the copies preempt."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """What speaks against the nodes for the next one, and how many nodes each is about."""
+    """The reasons against the nodes for the next one, and how many nodes each is about."""
     remedies: tuple[Remedy, ...] = ()
     """The one that brings most comes first."""
     by_run: tuple[int, ...] = ()
@@ -221,7 +221,7 @@ def _victims(one: FittingCopies, about: str) -> list[str]:
 def _next_steps(one: FittingCopies, about: str, style: Style) -> list[str]:
     lines: list[str] = []
     if one.reasons:
-        lines.append(f"What speaks against the nodes{about}:")
+        lines.append(f"Why nodes reject the next one{about}:")
         for reason, n in list(one.reasons.items())[: style.most(_REASONS_SHOWN)]:
             lines += wrapped(f"{counted(n, 'node')}: {reason}", indent=2, hanging=2, width=style.width)
     if one.remedies:

@@ -2,7 +2,7 @@
 
 The factor walks up in steps, each tried from the same state with everything grown by it: a larger factor may fit where
 a smaller one does not, so nothing between two steps is taken for granted, and the walk ends at the first step that
-fails. What grows is the number of replicas, or what each pod requests; then all pods are placed anew, as after a
+fails. What grows is the number of replicas, or what each pod requests; then all pods are placed again, as after a
 rollout of everything.
 
 Next: `workload_copies`, which makes replicas; `resizing` for other requests.
@@ -228,7 +228,7 @@ class _MoreReplicas(_Way):
 
 
 class _LargerRequests(_Way):
-    assumption = "All pods are placed anew with the larger requests, those of daemons first; nobody is preempted."
+    assumption = "All pods are placed again with the larger requests, those of daemons first; nobody is preempted."
 
     def __init__(self, world: LoadedWorld, has_quota: bool) -> None:
         self._world = world

@@ -41,7 +41,7 @@ class OutageRules:
     gone: bool = False
     """The failed nodes are deleted."""
     force_delete_after_s: float | None = None
-    """For how long a pod is Terminating on a failed node until somebody deletes it by force; None: for ever."""
+    """For how long a pod is Terminating on a failed node until somebody deletes it by force; None: forever."""
     priority_at_least: int | None = None
 
 

@@ -1,7 +1,7 @@
 """Failures tried on a cluster at rest, for thousands of cases: no time passes, only the scheduler decides.
 
 The failed nodes are NotReady and tainted; their pods are asked to go in the order of what they tolerate, and stay
-Terminating; what controllers make anew is placed. When that happens follows from what pods tolerate. A case costs what
+Terminating; what controllers recreate is placed. When that happens follows from what pods tolerate. A case costs what
 the failed nodes hold, not what the cluster holds.
 """
 

@@ -2,7 +2,7 @@
 
 Asked are the smallest changes that `kubesched explain` finds for the copy that found no node, and one more node of each
 kind that the cluster has. Nodes that come or change are tried with the copies in place. A change of the pod is one of
-all copies, which are placed anew.
+all copies, which are placed again.
 
 Next: `kubesched.explanation.changes`, which finds the changes; `copy_placing`, which places the copies.
 """

@@ -119,7 +119,7 @@ def simulation_page(command: str, report: SimulationReport) -> ReportPage:
 
 
 def explanation_tables(explanation: Explanation | None) -> dict[str, ColumnTable]:
-    """The nodes that fit with their scores, the best first; those that do not, by what speaks against them."""
+    """The nodes that fit with their scores, the best first; those that do not, by the reasons against them."""
     if explanation is None:
         return {}
     judged = explanation.judged

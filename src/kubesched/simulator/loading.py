@@ -78,7 +78,7 @@ class SimulationInput:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether the workload is finite: nothing comes again and again for ever."""
+        """Whether the workload is finite: nothing comes again and again forever."""
         later = (item for step in self.steps for item in step.objects)
         return not any(_recurs(item) for item in (*self.objects, *later))
 

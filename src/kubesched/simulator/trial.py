@@ -2,7 +2,7 @@
 
 A trial changes the cluster itself, remembers the inverse of each change, and is taken back when it ends unless it is
 committed. `settle` lets the scheduler place what waits. What is preempted or evicted comes back as a pod that waits, if
-it has a controller that would make it anew.
+it has a controller that would recreate it.
 
 Next: `settling` for the queue; `kubesched.scheduler.cluster.undo` for how a change is taken back.
 """

@@ -84,7 +84,7 @@ class ScriptedServer:
         if self._runner is None or self._listening is None:
             return
         # asyncio forgets a connection that it has taken but not yet begun when its server closes: its caller would
-        # wait for ever. So first nobody new is taken, then those taken begin, and then all are sent away.
+        # wait forever. So first nobody new is taken, then those taken begin, and then all are sent away.
         asyncio.get_running_loop().remove_reader(self._listening)
         for _ in range(5):
             await asyncio.sleep(0)

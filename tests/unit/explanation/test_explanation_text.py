@@ -103,7 +103,7 @@ def test_only_the_best_nodes_are_shown_unless_all_are_asked_for() -> None:
 def test_wide_shows_every_plugin_that_rejects_a_node() -> None:
     objects = [make.node("a", cpu=1, taints=[make.taint("gpu")]), make.node("b"), make.pod("p", cpu=2)]
     lines = answer(objects, wide=True)
-    start = lines.index("Nodes that do not fit (1), each with all that speaks against it")
+    start = lines.index("Nodes that do not fit (1), each with every reason against it")
     assert lines[start + 1 :] == [
         "  a",
         "    TaintToleration: node(s) had untolerated taint(s) (evictions do not help)",

@@ -74,7 +74,7 @@ def _proposal(situation: Situation, row: int, copy: Node, amendments: list[str])
         actions=(CreateNode(copy, model.name, taken_by_daemons(situation.cluster, row)),),
         details={"like": model.name, "manifest": _manifest(copy)},
         reluctance=Reluctance.OTHERS,
-        cost_to_others="somebody pays for one more node",
+        cost_to_others="costs one more node",
     )
 
 

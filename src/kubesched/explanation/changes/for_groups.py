@@ -150,7 +150,7 @@ def _more_nodes(what_if: _WhatIf, nearest: Placement, n_missing: int) -> GroupCh
     n, model = best
     nodes = "a node" if n == 1 else f"{n} nodes"
     told = f"add {nodes} like {cluster.table.names[model]} ({machine_size(cluster, model)}{' each' if n > 1 else ''})"
-    cost = f"somebody pays for {counted(n, 'more node')}"
+    cost = f"costs {counted(n, 'more node')}"
     return GroupChange(ChangeKind.ADD_NODE, told, what_if.placement, cost, Reluctance.OTHERS)
 
 

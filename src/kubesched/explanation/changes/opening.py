@@ -66,7 +66,7 @@ def propose_uncordoning(situation: Situation, row: int) -> Proposal:
 
 
 def _cordoned(situation: Situation) -> Iterator[Proposal]:
-    """Nodes that nothing but being cordoned speaks against."""
+    """Nodes that are rejected for being cordoned and nothing else."""
     for row in situation.failures.only({NodeUnschedulable.name, TaintToleration.name}).tolist():
         node = situation.cluster.table.nodes[row]
         if node.spec.unschedulable and propose_tolerations(situation, row) is None:

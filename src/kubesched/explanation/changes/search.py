@@ -1,6 +1,6 @@
 """Looks for the smallest changes that would make a pod fit, kind by kind, each tried out on the engine.
 
-A search stays within bounds however large the cluster is: what speaks against each node is known beforehand, so that
+A search stays within bounds however large the cluster is: the reasons against each node are known beforehand, so that
 only nodes that fail for one thing (or few) are considered, and of these only the most promising are tried. A fix
 answers one plugin's rejection of one node; for a node that fails for several, the fixes of all are a combined change.
 """

@@ -1,7 +1,7 @@
 """Tries changes out: the engine on the changed pod and the changed cluster, which is taken back as trials are.
 
 A trial asks only whether and where the pod fits: its scheduler has the same plugins up to Filter, and none after it.
-What a search knows beforehand (the pod, the cluster, everything that speaks against each node) is a Situation.
+What a search knows beforehand (the pod, the cluster, every reason against each node) is a Situation.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class ApiError(KubeschedError):
 
     @property
     def is_gone(self) -> bool:
-        """The resourceVersion or continue token is too old: list anew."""
+        """The resourceVersion or continue token is too old: list again."""
         return self.status == 410 or self.reason in ("Expired", "Gone")
 
     @property

@@ -312,7 +312,7 @@ class LeaderElector:
         )
 
     def _observe(self, found: LeaseSpec) -> None:
-        """The wait for the holder begins anew whenever the Lease changed, whatever times are written in it."""
+        """The wait for the holder starts over whenever the Lease changed, whatever times are written in it."""
         if found != self._observed:
             self._set_observed(found)
 

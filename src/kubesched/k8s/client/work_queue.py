@@ -5,7 +5,7 @@ done by timers of the event loop.
 
 `end_all` ends background tasks for sure. A cancellation can get lost where it meets the end of what a task waits for
 (`asyncio.wait_for` before Python 3.12 takes the answer and forgets the cancellation). Who then waits for the task waits
-for ever: so it is cancelled again.
+forever: so it is cancelled again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Listens for an aiohttp server, within limits: no connection is silent for ever, and none locks others out.
+"""Listens for an aiohttp server, within limits: no connection is silent forever, and none locks others out.
 
 Connections are accepted here rather than by asyncio, which has no say in their number, waits a minute for a handshake,
 and repeats itself without end when there are no file descriptors left. How many there may be, how long each may be

@@ -1,7 +1,7 @@
 """What an object takes of a ResourceQuota: which of the quota's names it counts under, how much, and in which scopes.
 
 Objects are plain JSON; a resource is written "pods" or "deployments.apps". An API server asks before it admits an
-object, a controller when it counts anew, a simulation when it does both.
+object, a controller when it recounts, a simulation when it does both.
 """
 
 from __future__ import annotations

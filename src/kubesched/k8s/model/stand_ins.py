@@ -38,7 +38,7 @@ def stand_in_for(item: K, problems: Sequence[str]) -> K | None:
 
 
 def as_far_as_read(item: K, _problems: Sequence[str]) -> K:
-    """For who must not take an object for gone because a field of it cannot be read: it would be made anew, or what
+    """For who must not take an object for gone because a field of it cannot be read: it would be recreated, or what
     belongs to it cleaned up."""
     return item
 

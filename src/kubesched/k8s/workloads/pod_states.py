@@ -37,7 +37,7 @@ NODE_BOUND_OWNERS = ("DaemonSet", "Node")
 
 
 def belongs_to_its_node(pod: Pod) -> bool:
-    """A daemon's pod, or a static one: a drain leaves it, and nobody makes it anew elsewhere when the node goes."""
+    """A daemon's pod, or a static one: a drain leaves it, and nobody recreates it elsewhere when the node goes."""
     owner = controller_of(pod.metadata)
     is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
     return is_mirror or (owner is not None and owner.kind in NODE_BOUND_OWNERS)
@@ -111,7 +111,7 @@ class AnnotationError(KubeschedError, ValueError):
 
 
 def duration_s(metadata: ObjectMeta) -> float | None:
-    """How long a pod with this metadata runs; None for ever. Raises AnnotationError."""
+    """How long a pod with this metadata runs; None forever. Raises AnnotationError."""
     return seconds_of(metadata, DURATION_ANNOTATION)
 
 

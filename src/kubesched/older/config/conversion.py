@@ -173,7 +173,7 @@ class PolicyConversion:
             weight = self._policy.hard_pod_affinity_symmetric_weight
             self.translation.set_args("InterPodAffinity", {"hardPodAffinityWeight": weight})
         if self._policy.always_check_all_predicates:
-            self._drop("alwaysCheckAllPredicates", "`kubesched explain -o wide` shows all that speaks against a node")
+            self._drop("alwaysCheckAllPredicates", "`kubesched explain -o wide` shows every reason against a node")
         if self._policy.extenders:
             self.translation.fields["extenders"] = [plain(extender) for extender in self._policy.extenders]
 

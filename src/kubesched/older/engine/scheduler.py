@@ -52,7 +52,7 @@ class NodeByNode:
         return _ask_everywhere(self.profile, self, cycle, pod, nodes)
 
     def on_row(self, cycle: CycleState, pod: PodInfo, row: int) -> tuple[Status, ...]:
-        """What speaks against the node: first beside the pods that are nominated to it, then as it is."""
+        """The reasons against the node: first beside the pods that are nominated to it, then as it is."""
         nominated_pods = nominated_pods_on(self.cluster, pod, self.cluster.table.names[row])
         if nominated_pods:
             beside = cycle.fork()

@@ -53,7 +53,7 @@ class ReasonedFilter(OlderPlugin, ABC):
 
     @abstractmethod
     def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
-        """What speaks against the node; nothing if it does."""
+        """The reasons against the node; nothing if it does."""
 
     def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return rejection(self.generation, self.reasons(cycle, pod, node))

@@ -1,7 +1,7 @@
 """`kubesched.consolidate`: prepares the cluster, lets a policy search, and tells what it found.
 
 `best` searches from what closing all surplus nodes at once gives, from what Karpenter would do and, with a catalogue,
-from a small cluster bought anew; it takes what saves most. So it never saves less than Karpenter's policy.
+from a small cluster bought again; it takes what saves most. So it never saves less than Karpenter's policy.
 """
 
 from __future__ import annotations

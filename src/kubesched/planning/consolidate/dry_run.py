@@ -1,4 +1,4 @@
-"""What if this node went: where each of its pods would go, which would find no node, and what speaks against it.
+"""What if this node went: where each of its pods would go, which would find no node, and the reasons against it.
 
 Each node is asked about by itself. Rules that keep a pod do not end the question: the pods that may leave are moved.
 """

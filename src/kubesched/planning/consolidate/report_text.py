@@ -80,7 +80,7 @@ def _step_section(report: ConsolidationReport, style: Style) -> list[str]:
         lines += wrapped(text, indent=2, hanging=0, width=style.width)
     waited = [key for step in report.steps for key in step.waited]
     lost = [key for step in report.steps for key in step.lost]
-    for names, what in ((waited, "wait until the drained node is gone"), (lost, "are lost: nobody makes them anew")):
+    for names, what in ((waited, "wait until the drained node is gone"), (lost, "are lost: nobody recreates them")):
         if names:
             lines += wrapped(f"{listed(names, 5)} {what}.", indent=2, hanging=0, width=style.width)
     if style.wide:

@@ -43,7 +43,7 @@ class DrainFlags:
     """Those of `kubectl drain` that let it do more."""
 
     force: bool = False
-    """Pods of nobody are deleted, and nobody makes them anew."""
+    """Pods of nobody are deleted, and nobody recreates them."""
     delete_emptydir_data: bool = False
 
 
@@ -60,7 +60,7 @@ class EvictionRules:
         self._is_karpenter = name == "karpenter"
 
     def what_keeps(self, node: Node, pods: Sequence[PodInfo]) -> KeepReason | None:
-        """The first thing that speaks against draining the node; None if it may be tried."""
+        """The first reason against draining the node; None if it may be tried."""
         found = self._of_node(node)
         for info in () if found is not None else pods:
             if is_headroom(info.key):
@@ -74,7 +74,7 @@ class EvictionRules:
         return found or (self._too_many_of_a_budget(pods) if self._is_autoscaler else None)
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
-        """Everything that speaks against it, for a report about one node."""
+        """Every reason against it, for a report about one node."""
         reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if _may_keep(info))]
         found = [reason for reason in reasons if reason is not None]
         extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
@@ -94,7 +94,7 @@ class EvictionRules:
 
     def _drain(self, info: PodInfo) -> KeepReason | None:
         if controller_of(info.pod.metadata) is None and not self._flags.force:
-            return KeepReason("Unmanaged", "no controller would make it anew (--force deletes it)", info.key)
+            return KeepReason("Unmanaged", "no controller would recreate it (--force deletes it)", info.key)
         if _local_volumes(info, host_paths=False) and not self._flags.delete_emptydir_data:
             return KeepReason("LocalStorage", "it has an emptyDir (--delete-emptydir-data gives it up)", info.key)
         return self._budget(info, "DisruptionBudget", "DisruptionBudgets")
@@ -109,7 +109,7 @@ class EvictionRules:
         if annotations.get(SAFE_TO_EVICT) != "true":
             owner = controller_of(info.pod.metadata)
             if owner is None or owner.kind not in _KNOWN_CONTROLLERS:
-                return _blocked("NotReplicated", "no controller is known that would make it anew", info)
+                return _blocked("NotReplicated", "no controller is known that would recreate it", info)
             if info.namespace == "kube-system" and not self._budgets.covering(info):
                 return _blocked("UnmovableKubeSystemPod", "it is of kube-system, and no budget covers it", info)
             if annotations.get(SAFE_TO_EVICT) == "false":
@@ -126,7 +126,7 @@ class EvictionRules:
         if keys and self._budgets.allowed[keys[0]] < 1:
             return KeepReason(blocked, f"disruption budget {keys[0]} allows none of its pods to leave", info.key)
         if keys and controller_of(info.pod.metadata) is None:
-            return KeepReason(blocked, f"disruption budget {keys[0]} would lack it: nobody makes it anew", info.key)
+            return KeepReason(blocked, f"disruption budget {keys[0]} would lack it: nobody recreates it", info.key)
         return None
 
     def _too_many_of_a_budget(self, pods: Sequence[PodInfo]) -> KeepReason | None:

@@ -61,7 +61,7 @@ def _compacted(state: ConsolidationState) -> bool:
 
 def compaction(state: ConsolidationState) -> None:
     """Closes all nodes that would not be needed if pods could be cut into parts, and drains one after another. Whoever
-    cannot go is opened again, and everything begins anew without it."""
+    cannot go is opened again, and everything starts over without it."""
     going = _surplus(state)
     while going and not state.is_over:
         failed = _drain_all(state, going)

@@ -75,7 +75,7 @@ class _Judged:
     node: Node
     pods: list[PodInfo]
     reason: KeepReason | None
-    """What speaks against draining it, whatever room there is elsewhere."""
+    """The reasons against draining it, whatever room there is elsewhere."""
     worth: float
     """What going saves for each unit of disruption."""
 

@@ -2,7 +2,7 @@
 
 Prices `u` of the resources such that no machine is worth more than it costs (`u · capacity <= price`) make the sum of
 what the pods ask for a bound on what any set of machines costs that holds them. The best such prices are a small linear
-program, solved here by the simplex method. The bound is then worked out anew in whole numbers, so that rounding makes
+program, solved here by the simplex method. The bound is then recomputed in whole numbers, so that rounding makes
 it lower at worst.
 """
 

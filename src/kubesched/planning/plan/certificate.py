@@ -1,9 +1,9 @@
 """The proof of a plan, and the check of a proof: whole numbers, no solver, no cluster.
 
 A certificate holds the classes of pods and the options with their prices and room, what a pod of each class is taken
-to be worth, and the plan. Whoever checks it works out anew how much value each machine can hold at most, what bound
+to be worth, and the plan. Whoever checks it recomputes how much value each machine can hold at most, what bound
 follows, and what the plan costs. For a plan that is `exhausted`, the mixes that the scheduler refused are listed: all
-cheaper mixes are enumerated anew, and each must be ruled out by a cut or be among the refused ones.
+cheaper mixes are enumerated again, and each must be ruled out by a cut or be among the refused ones.
 """
 
 from __future__ import annotations

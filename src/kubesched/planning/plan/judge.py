@@ -159,7 +159,7 @@ class MixJudge:
         left = {one.pod: one.message for one in settled.pending if one.pod not in self._excused}
         for key in preempted:
             if self._world.cluster.find_pod(key) is None:
-                left[key] = "preempted by another pod, and no controller makes it anew"
+                left[key] = "preempted by another pod, and no controller recreates it"
         return left
 
     def _after_failures(self, trial: WorldTrial) -> tuple[str, dict[PodKey, str]]:

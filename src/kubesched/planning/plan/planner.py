@@ -416,7 +416,7 @@ class _Verified:
         return rounded_up(self._model, least)
 
     def _all_come_back(self) -> bool:
-        """Whether each pod to place has a controller that makes it anew wherever it was."""
+        """Whether each pod to place has a controller that recreates it wherever it was."""
         pods = (self._planned.world.cluster.find_pod(key) for key in self._problem.pods)
         return self._request.priority_at_least is None and all(
             info is not None and controller_of(info.pod.metadata) is not None for info in pods

@@ -80,7 +80,7 @@ _OUTCOMES = {
     "stop": "the upgrade stops",
     "force": "its pods are deleted",
     "skip": "it stays as it is",
-    "waits": "it would wait for ever",
+    "waits": "it would wait forever",
 }
 
 

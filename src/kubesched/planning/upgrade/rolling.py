@@ -39,7 +39,7 @@ class StuckNode:
     since_s: float
     pods: tuple[BlockedPod, ...]
     outcome: str
-    """`stop`, `force`, `skip` or, where it would wait for ever, `waits`."""
+    """`stop`, `force`, `skip` or, where it would wait forever, `waits`."""
 
 
 @dataclass
@@ -187,7 +187,7 @@ class RollingUpgrade:
             self._note_levels()
 
     def end(self) -> None:
-        """The run is over: whoever is still being drained would be for ever."""
+        """The run is over: whoever is still being drained would be forever."""
         told = {one.node for one in self.stuck}
         self.stuck += [self._stuck(name, "waits") for name in self._draining if name not in told]
 

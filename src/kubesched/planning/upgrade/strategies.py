@@ -29,7 +29,7 @@ class UpgradeStrategy:
     max_unavailable: int | str = 0
     """Nodes that may lack meanwhile: a number, or a percentage, rounded down."""
     drain_timeout_s: float | None = 3600.0
-    """None: a drain waits for ever."""
+    """None: a drain waits forever."""
     on_timeout: str = "stop"
     boot_s: float = 120.0
     soak_s: float = 0.0

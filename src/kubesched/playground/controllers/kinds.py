@@ -206,7 +206,7 @@ class DiscoveredKinds:
         self._asking = asyncio.Lock()
 
     def forget(self) -> None:
-        """Kinds have come or gone: the server is asked anew."""
+        """Kinds have come or gone: the server is asked again."""
         self._asked_at_s = float("-inf")
 
     async def kinds(self) -> list[DiscoveredKind]:

@@ -1,6 +1,6 @@
 """Resource quotas: counts what a namespace uses, when a quota comes or changes and when something is given back.
 
-The server adds to `status.used` what it admits; here it is counted anew, from what the server has. A quota that was
+The server adds to `status.used` what it admits; here it is recounted, from what the server has. A quota that was
 charged meanwhile has another version, the write is refused, and it is counted once more.
 
 Next: `kubesched.k8s.model.quota_usage` for what counts, and how much.

@@ -341,7 +341,7 @@ def _is_about(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> boo
 
 
 def _leaves_at_s(result: DeviceRequestAllocationResult, taint: DeviceTaint, now_s: float) -> float:
-    """When the taint drives out who uses the device; never, if it is tolerated for ever."""
+    """When the taint drives out who uses the device; never, if it is tolerated forever."""
     since_s = now_s if taint.time_added is None else _instant(taint.time_added, now_s)
     tolerated = [
         inf if toleration.toleration_seconds is None else max(0, toleration.toleration_seconds)

@@ -5,7 +5,7 @@ and jobs differ in their rules and in their status. Deployments and cron jobs, w
 it.
 
 Objects without an owner that a selector finds are adopted; owned ones that it misses are let go. So a pod whose labels
-are changed leaves its replica set (which makes another), and a deployment that is made anew takes over the replica sets
+are changed leaves its replica set (which makes another), and a deployment that is recreated takes over the replica sets
 that were left behind.
 
 Next: `workload_kinds` for the rules of each.

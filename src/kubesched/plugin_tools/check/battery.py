@@ -142,7 +142,7 @@ _PODS_PER_NODE = 2
 _ROUNDS = 5
 
 _KEPT = {
-    None: "not kept: asked anew for every pod",
+    None: "not kept: asked again for every pod",
     Scope.NODE: "kept until the node's object changes",
     Scope.NODES: "kept until any node's object changes",
     Scope.AMOUNTS: "kept per set of amounts: asked once for nodes with equal amounts",

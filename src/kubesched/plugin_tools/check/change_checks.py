@@ -7,7 +7,7 @@ reported here.
 
 Answers are kept for a signature, as far as their scope says. For each change of another object the answer must stay as
 it was where the scope says that it does. State that follows pods (`pods_changed`) must answer as if it had been
-prepared anew.
+prepared again.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _amounts(trial: PluginTrial, name: str) -> tuple[object, ...]:
 def _followed(
     trial: PluginTrial, cycle: CycleState, applied: AppliedChange, place: int
 ) -> tuple[RuleViolation | None, CycleState]:
-    """How state that was notified of the change differs from state prepared anew, if so; and the state to go on
+    """How state that was notified of the change differs from state prepared again, if so; and the state to go on
     with."""
     plugin, fresh = trial.plugin, CycleState()
     is_prepared = asking.pre_filter(plugin, fresh, trial.pod, trial.nodes).status.is_success
@@ -255,7 +255,7 @@ def _followed(
         return None, fresh
     for name, one, other in zip(trial.nodes.names, trial.filtered(cycle), trial.filtered(fresh), strict=True):
         if (one.code, one.reasons) != (other.code, other.reasons):
-            problem = "pods_changed says that the state followed, and filter answers otherwise than if prepared anew"
+            problem = "pods_changed says that the state followed, and filter answers otherwise than if prepared again"
             answers = {"followed": shown(one), "prepared": shown(other)}
             return RuleViolation(problem, name, answers, applied.change), fresh
     return None, cycle

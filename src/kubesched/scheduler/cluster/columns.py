@@ -26,7 +26,7 @@ _FIRST_CAPACITY = 16
 
 
 class NumberColumn:
-    """One number per row, in an array that doubles when it is full. `data` and `cells` are made anew when it grows."""
+    """One number per row, in an array that doubles when it is full. `data` and `cells` are replaced when it grows."""
 
     __slots__ = ("_fill", "cells", "data")
 

@@ -1,4 +1,4 @@
-"""What changed in the table, so that a remembered answer can be brought up to date instead of worked out anew.
+"""What changed in the table, so that a remembered answer can be brought up to date instead of recomputed.
 
 Added and removed pods, changed nodes and other objects are logged one by one, as far back as `KEPT`, in a log each.
 Dry runs (a pod put on a row to see what would follow, and taken off again) are not logged: the journal is paused.

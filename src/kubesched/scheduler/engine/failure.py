@@ -166,7 +166,7 @@ class FailureHandler:
 
     def _nominated_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
         """The node that the pod is nominated to from now on. A nomination that is not written yet is kept only if
-        somebody looked at it: where PostFilter broke, it would be kept for ever, and nobody could see it."""
+        somebody looked at it: where PostFilter broke, it would be kept forever, and nobody could see it."""
         if post_filter.mode is NominatingMode.OVERRIDE:
             return post_filter.node_name
         is_looked_at = post_filter.status.is_rejected

@@ -1,7 +1,7 @@
 """The loop's look at itself: does it wait for something that nobody will ever tell it?
 
 Every effect is answered by whoever carries it out, so there is nothing to be found. If there is, somebody outside has a
-bug, or something in here broke half way; and a pod would wait for ever, its room taken, without a word. So every few
+bug, or something in here broke half way; and a pod would wait forever, its room taken, without a word. So every few
 seconds it looks for
 
 - effects that have waited longer than any answer can take: they are sent once more as `FindOut`, which reads what

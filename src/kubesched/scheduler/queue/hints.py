@@ -1,7 +1,7 @@
 """Queueing hints: which plugins registered for an event, and whether a rejected pod should be requeued for it.
 
 Only the plugins that rejected the pod are asked. A hint that raises counts as `QUEUE`: better one attempt in vain than
-a pod that stays unschedulable for ever.
+a pod that stays unschedulable forever.
 
 Next: `scheduling_queue`, which asks for every event.
 """

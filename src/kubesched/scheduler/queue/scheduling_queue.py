@@ -319,7 +319,7 @@ class SchedulingQueue:
     # -- other plugins -------------------------------------------------------------------------------------------------
 
     def take_profiles(self, profiles: Mapping[str, QueueProfile], now_s: float) -> None:
-        """Plugins were replaced: pods are sorted anew, and all that wait for a change deserve another attempt."""
+        """Plugins were replaced: pods are sorted again, and all that wait for a change deserve another attempt."""
         self._profiles = profiles
         self._hints.register({name: profile.events for name, profile in profiles.items()})
         for queued in (*self._pods.by_key.values(), *self._in_flight):

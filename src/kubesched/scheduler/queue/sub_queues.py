@@ -74,7 +74,7 @@ class BackoffQueue:
 
     def pop_early(self, now_s: float) -> QueuedPodInfo | None:
         """The first of those that were rejected, due or not. A member of a pod group that came back this instant has to
-        wait for the next one: it would bring its whole group back for ever where time does not pass meanwhile."""
+        wait for the next one: it would bring its whole group back forever where time does not pass meanwhile."""
         first = self._after_rejection.peek()
         if first is not None and first.queued_at_s >= now_s and first.info.pod.spec.scheduling_group is not None:
             return None

@@ -41,7 +41,7 @@ Item = TypeVar("Item", bound=KubeObject)
 _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _MAX_KEPT = 1000
-"""So many different pods of a template are kept in encoded form; beyond that, each is encoded anew."""
+"""So many different pods of a template are kept in encoded form; beyond that, each is encoded again."""
 
 
 class ObjectFactory:

@@ -2,8 +2,8 @@
 
 Nodes and all other objects come and go as recorded. A pod runs for as long as it ran then, from when it gets its node
 here. Pods that had their nodes when the recording began stay on them. Volumes are where they were, so that pods which
-use them go there; devices are assigned anew. A pod that we preempt is gone; what its controller made in its place then,
-if anything, comes as recorded.
+use them go there; devices are assigned again. A pod that we preempt is gone; its replacement, if there was one, comes
+as recorded.
 """
 
 from __future__ import annotations

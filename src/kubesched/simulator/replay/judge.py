@@ -1,4 +1,4 @@
-"""Decides a binding of another scheduler anew, in the state that it was made in, and says how the two compare.
+"""Decides a binding of another scheduler again, in the state that it was made in, and says how the two compare.
 
     same         the node is the best one, and the only one that good
     tie          it is one of several that are equally good

@@ -56,7 +56,7 @@ def replay(
 ) -> Agreement | ClosedReplay:
     """Plays what `kubesched record` wrote again: `replay("day.jsonl.gz", config="other.yaml")`.
 
-    With mode "open", the state follows the recording, and each binding is decided anew in the state before it: how far
+    With mode "open", the state follows the recording, and each binding is decided again in the state before it: how far
     does this scheduler agree? With mode "closed", our decisions take effect, pods come and end as recorded: what would
     have happened? `seed` decides between equally good nodes then. `config`, `feature_gates`, `emulate` and `plugins`
     mean what they mean to `kubesched.explain`.

@@ -1,4 +1,4 @@
-"""Open replay: the state follows the recording, and each binding is decided anew in the state before it."""
+"""Open replay: the state follows the recording, and each binding is decided again in the state before it."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class ObjectAdmission:
 
 
 class NamespaceQuotas:
-    """What the pods and claims that are there take of the quotas, counted anew when a quota changes."""
+    """What the pods and claims that are there take of the quotas, recounted when a quota changes."""
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store

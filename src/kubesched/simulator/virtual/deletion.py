@@ -175,7 +175,7 @@ class Drains:
         return [pod for pod in self._store.pods_on(node_name) if not belongs_to_its_node(pod)]
 
     def _may_go(self, pod: Pod) -> bool:
-        """Whether no budget speaks against it; if one covers the pod, it is charged."""
+        """Whether no budget forbids it; if one covers the pod, it is charged."""
         known = self._store.of(PodDisruptionBudget)
         budgets = [known[key] for key in self._coverage.budgets_of(pod) if key in known]
         if pod.status.phase == POD_PENDING or not budgets:

@@ -221,7 +221,7 @@ schedule
 drop volume made-c1-6
 """
 """A pod was promised a node, the patch was lost, and its volume went: PostFilter broke at every try from then on, and
-the promise was kept for ever."""
+the promise was kept forever."""
 
 
 A_POD_THAT_IS_BEING_BOUND_IS_BOUND_ELSEWHERE_BY_ANOTHER = """

@@ -29,7 +29,7 @@ def _answer(version: str = V1, **status: str) -> str:
 
 
 def _plugin(folder: Path, *answers: str) -> Path:
-    """A program that gives one answer after another, the last one for ever, and writes down each run."""
+    """A program that gives one answer after another, the last one forever, and writes down each run."""
     for number, answer in enumerate(answers):
         (folder / f"answer{number}").write_text(answer)
     script = folder / "plugin.sh"

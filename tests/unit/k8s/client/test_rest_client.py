@@ -25,7 +25,7 @@ both_transports = pytest.mark.parametrize(
 
 
 class Script:
-    """Answers with the given answers one after another, the last one for ever; remembers requests and pauses."""
+    """Answers with the given answers one after another, the last one forever; remembers requests and pauses."""
 
     def __init__(self, *answers: tuple[int, dict[str, str], bytes]) -> None:
         self.answers = list(answers)
@@ -119,7 +119,7 @@ FINE: Reply = (200, {}, b"fine")
     ("method", "answers", "n_seen", "pauses", "status"),
     [
         pytest.param("GET", [BROKEN, BUSY, FINE], 3, [0.25, 2.0], None, id="a read until it is answered"),
-        pytest.param("GET", [BROKEN], 3, [0.25, 0.5], 500, id="a read not for ever"),
+        pytest.param("GET", [BROKEN], 3, [0.25, 0.5], 500, id="a read not forever"),
         pytest.param("POST", [BUSY, LATER, FINE], 3, [2.0, 1.0], None, id="a write that the server did not do"),
         pytest.param("POST", [BROKEN, FINE], 1, [], 500, id="a write that may have been done, never"),
         pytest.param("PUT", [(409, {}, b"")], 1, [], 409, id="a conflict, never"),

@@ -126,7 +126,7 @@ def test_defaults(group_version: str, plural: str, body: Object, path: str, expe
             "jobs",
             {"spec": {"template": _TEMPLATE}},
             ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
-            id="a job that restarts for ever",
+            id="a job that restarts forever",
         ),
         pytest.param(
             "batch/v1",

@@ -184,5 +184,5 @@ def test_the_cost_says_form_and_scope(tmp_path: Path) -> None:
         "extensionPoint": "score",
         "form": "node by node",
         "scope": "none",
-        "kept": "not kept: asked anew for every pod",
+        "kept": "not kept: asked again for every pod",
     }

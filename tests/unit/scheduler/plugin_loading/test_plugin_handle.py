@@ -110,7 +110,7 @@ def test_activated_pods_are_tried_at_once() -> None:
 
 
 class Restless:
-    """Pods that fail wake each other, for ever."""
+    """Pods that fail wake each other, forever."""
 
     name = "Restless"
 

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits keeps a ledger between decisions: whatever changes, it must answer as one that starts anew."""
+"""NodeVolumeLimits keeps a ledger between decisions: whatever changes, it must answer as one that starts over."""
 
 from __future__ import annotations
 

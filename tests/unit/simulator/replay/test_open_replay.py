@@ -1,4 +1,4 @@
-"""Bindings decided anew in the state that they were made in."""
+"""Bindings decided again in the state that they were made in."""
 
 from __future__ import annotations
 

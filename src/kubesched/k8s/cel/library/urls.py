@@ -147,7 +147,7 @@ def split_host(host: str) -> tuple[str, str]:
 
 
 def escaped_path(parsed: ParsedUrl) -> str:
-    """The path as it may stand in a URL: as written if that is valid, escaped anew otherwise."""
+    """The path as it may stand in a URL: as written if that is valid, escaped again otherwise."""
     if _VALID_ENCODED_PATH.fullmatch(parsed.path) or parsed.path == "*":
         return parsed.path
     return _UNSAFE_IN_PATH.sub(lambda match: b"%%%02X" % match.group()[0], _unescaped(parsed.path)).decode()

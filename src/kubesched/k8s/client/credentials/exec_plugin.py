@@ -164,7 +164,7 @@ class ExecPluginCredentials:
         return True
 
     def advice(self) -> str:
-        return f"the credential plugin {self._entry.command!r} gave a login that the server refuses: log in to it anew"
+        return f"the credential plugin {self._entry.command!r} gave a login that the server refuses: log in to it again"
 
     async def close(self) -> None:
         return None

@@ -26,7 +26,7 @@ from kubesched.k8s.client.tls import TlsMaterialError
 
 
 class StaticCredentials:
-    """The same headers for ever; after a 401 only a person can help."""
+    """The same headers forever; after a 401 only a person can help."""
 
     connection_epoch = 0
 

@@ -7,7 +7,7 @@ wants to know what an object was before, whether it was there from the beginning
 What a handler can rely on, whatever happened to the connection:
 - it hears of an object first by `put` (`on_add`), and of nothing by `remove` (`on_delete`) that was not put before;
 - a deletion that was not seen is found by the next list and becomes a `remove` with the last known state;
-- an object that was deleted and made anew meanwhile (another uid) is removed and then put;
+- an object that was deleted and recreated meanwhile (another uid) is removed and then put;
 - the same version is not put twice, except by a resync;
 - when it is called, the lister already knows;
 - of an object that cannot be read it hears what that may count as meanwhile (`kubesched.k8s.model.stand_ins`).

@@ -116,7 +116,7 @@ class AdmissionPolicies:
     # -- policies as they are now ------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Compiles anew what is known: writes may have been taken back."""
+        """Recompiles what is known: writes may have been taken back."""
         self._compiled_at = ()
 
     def _current(self, kind: str) -> tuple[CompiledPolicy, ...]:

@@ -27,7 +27,7 @@ def _set_priority_class_defaults(obj: Object) -> None:
 
 
 def _create_priority_class(obj: Object, ctx: WriteContext) -> None:
-    obj["metadata"]["generation"] = 1  # for ever: nothing that is counted can change
+    obj["metadata"]["generation"] = 1  # forever: nothing that is counted can change
     _allow_one_default(obj, ctx)
 
 

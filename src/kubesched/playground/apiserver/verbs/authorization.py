@@ -225,7 +225,7 @@ class RbacAuthorizer:
         return found
 
     def forget(self) -> None:
-        """Compiles anew what is known: writes may have been taken back."""
+        """Recompiles what is known: writes may have been taken back."""
         self._compiled_at = ()
 
     def _current(self) -> tuple[Grant, ...]:

@@ -138,7 +138,7 @@ class FailedClass:
     """What the last attempt came to, if the next one comes to the same as long as nothing changes."""
 
     def catch_up(self) -> bool:
-        """Takes in what changed; False if the class has to be prepared anew."""
+        """Takes in what changed; False if the class has to be prepared again."""
         journal, nominations = self.cluster.table.journal, self.cluster.nominations
         places = self.places
         if (

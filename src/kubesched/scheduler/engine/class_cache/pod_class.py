@@ -112,7 +112,7 @@ class PodClass:
     # -- keeping up ----------------------------------------------------------------------------------------------------
 
     def catch_up(self) -> bool:
-        """Takes in what changed; False if the class has to be prepared anew."""
+        """Takes in what changed; False if the class has to be prepared again."""
         if not self.claims.answering:
             return self._follow_journal()
         journal = self.cluster.table.journal

@@ -5,7 +5,7 @@
 
 While it pauses, other pods are scheduled. So after every pause the plugins are asked again, on the cluster as it is
 then (`look_at`), and only nodes that both they and the extenders accept are taken; if others took all of these in the
-meantime, the cycle begins anew. It resumes when its answers are there; only so many cycles are under way at once
+meantime, the cycle starts over. It resumes when its answers are there; only so many cycles are under way at once
 (`PausedCycles`): a pod that comes later stands in line, by the order of the queue, and begins when one of them ends.
 All of them are in flight for the queue.
 

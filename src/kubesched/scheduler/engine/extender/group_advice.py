@@ -4,7 +4,7 @@ A trial happens between two facts and cannot wait for an answer. So extenders ar
 interests them and all nodes that let it in as the cluster is then; about all pods at once. When the answers are there,
 the group is tried on the cluster as it is by now, and its pods go only to nodes that extenders accept. If a pod could
 then go to nodes that nobody was asked about, because of a mate's place or of evictions, they are asked about these,
-too, and the group is tried anew.
+too, and the group is tried again.
 
 Other pods are scheduled in the meantime. Victims are not shown to extenders.
 """

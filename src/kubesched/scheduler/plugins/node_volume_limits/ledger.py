@@ -37,7 +37,7 @@ NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
 class LimitColumns:
-    """Columns over the rows of the whole table. `refresh` makes them anew when rows have other nodes, and follows
+    """Columns over the rows of the whole table. `refresh` recreates them when rows have other nodes, and follows
     CSINodes that changed."""
 
     __slots__ = ("_by_driver", "_changes", "_layout", "_n_rows", "has_csi_node")
