@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import numpy as np
@@ -274,9 +274,10 @@ class Clock:
 
 class Calendar:
     name: ClassVar[str] = "Calendar"
+    time_zone: ClassVar[timedelta] = timedelta()
 
     def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        return OK if datetime.now().toordinal() % 2 else Status.unschedulable("not on even days")
+        return OK if (datetime.now() + self.time_zone).toordinal() % 2 else Status.unschedulable("not on even days")
 
 
 class FirstRowWins:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import planted_plugins as planted
 import pytest
 
@@ -52,6 +54,15 @@ def test_a_planted_bug_is_found_by_its_check_alone(plugin: type, check: str, pro
     violation = report.failed[0].violation
     assert violation is not None
     assert problem in violation.problem
+
+
+@pytest.mark.parametrize("hours", range(0, 24, 4))
+def test_a_plugin_that_asks_the_date_is_found_at_any_time_of_the_day(
+    hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planted.Calendar, "time_zone", timedelta(hours=hours))
+    report = check_plugin(subject_of(planted.Calendar), n_cases=1, costs=False)
+    assert [result.check for result in report.failed] == ["determinism"]
 
 
 @pytest.mark.parametrize("plugin", [planted.Quiet, planted.AtMostTwo], ids=lambda plugin: plugin.name)
