@@ -176,7 +176,8 @@ def write_to(writer: RecordingWriter, anonymiser: Anonymiser | None = None) -> C
                     body = anonymiser.body(body)
                 writer.put(type(item).__name__, _key(item, anonymiser), body, at_s)
             case ObjectGone(at_s=at_s, item=item):
-                writer.remove(type(item).__name__, _key(item, anonymiser), at_s)
+                version = item.metadata.resource_version
+                writer.remove(type(item).__name__, _key(item, anonymiser), at_s, version)
             case BoundSeen(at_s=at_s, pod=pod, seen=seen):
                 if anonymiser is not None:
                     pod, seen = anonymiser.key(pod), anonymiser.binding(seen)

@@ -5,7 +5,7 @@
     {"t":0,"e":"S"}                                             that was all there was when the recording began
     {"t":1.2,"e":"B","k":"Pod","n":"shop/web-1","o":{"node":"node-1","scheduler":"default-scheduler",…}}
     {"t":1.2,"e":"M","k":"Pod","n":"shop/web-1","o":{…}}        it changed: a JSON merge patch
-    {"t":9.5,"e":"D","k":"Pod","n":"shop/web-1"}                it is gone
+    {"t":9.5,"e":"D","k":"Pod","n":"shop/web-1","v":"4711"}     it is gone, since this version
     {"t":30.1,"e":"G","k":"Pod","o":{"fromS":12.0,"why":"…"}}   changes between then and now may be missing
 
 `t` is in seconds since the segment began. A long recording is several files, each whole in itself: `day.jsonl.gz`,
@@ -71,6 +71,8 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     k: str = ""
     n: str = ""
     o: dict[str, Any] | None = None
+    v: str = ""
+    """The resourceVersion of a deletion; others have theirs in the object."""
 
 
 class BindingSeen(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

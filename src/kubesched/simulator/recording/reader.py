@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.k8s.model.merge_patch import merged
 from kubesched.k8s.model.meta import KubeObject
@@ -151,7 +152,7 @@ class RecordingReader:
                 return ObjectSeen(at_s, item, is_initial)
             case e if e == DELETED:
                 known = self._known.pop(key, None)
-                return None if known is None else ObjectGone(at_s, known.item)
+                return None if known is None else ObjectGone(at_s, _with_version(known.item, line.v))
             case e if e == BOUND:
                 return BoundSeen(at_s, line.n, msgspec.convert(line.o, BindingSeen))
             case e if e == GAP:
@@ -181,6 +182,10 @@ def _lines(path: Path, texts: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
             yield number, _decode_line(text)
     except (msgspec.DecodeError, zlib.error) as problem:
         raise RecordingError(f"{path}: line {number}: {problem}") from None
+
+
+def _with_version(item: KubeObject, version: str) -> KubeObject:
+    return replace(item, metadata=replace(item.metadata, resource_version=version)) if version else item
 
 
 def _plain(problem: Exception) -> str:

@@ -88,9 +88,10 @@ class RecordingWriter:
             self._known[kind, key] = body
             self._add(Line(self._t(now_s), CHANGED, kind, key, patch))
 
-    def remove(self, kind: str, key: str, now_s: float) -> None:
+    def remove(self, kind: str, key: str, now_s: float, version: str = "") -> None:
+        """`version` is that of its deletion."""
         if self._known.pop((kind, key), None) is not None:
-            self._add(Line(self._t(now_s), DELETED, kind, key))
+            self._add(Line(self._t(now_s), DELETED, kind, key, v=version))
 
     def binding(self, pod: str, seen: BindingSeen, now_s: float) -> None:
         """To be told before the change of the pod that it was seen by."""

@@ -11,10 +11,12 @@ from kubesched.explanation.layout import Style, Tone, counted, wrapped
 from kubesched.k8s.model.times import print_instant
 from kubesched.simulator.recording.reader import GapSeen
 from kubesched.simulator.replay.judge import AGREEMENT, BindingVerdict, Judgement
+from kubesched.simulator.replay.suspects import ConfigChange
 
 _MOST_KEPT = 1_000
 _ENOUGH_TO_SUSPECT = 5
 _MOSTLY = 0.8
+_EXPLAINED = 0.6
 _GROUPS_SHOWN = 8
 _EXAMPLES = 2
 _HUNDRED = 100
@@ -37,6 +39,8 @@ class Agreement:
     groups: Counter[tuple[BindingVerdict, str, str]] = field(default_factory=Counter)
     """Differences by verdict, plugin and reason."""
     differences: deque[Judgement] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    changes: Counter[ConfigChange] = field(default_factory=Counter)
+    """By change of the configuration, how many of these would agree with it."""
     favours: dict[str, Counter[str]] = field(default_factory=dict)
     """By plugin, in how many differing decisions it scores `theirs` higher, or `ours`."""
     gaps: list[GapSeen] = field(default_factory=list)
@@ -52,6 +56,7 @@ class Agreement:
         if judged.verdict in (BindingVerdict.DIFFERS, BindingVerdict.INFEASIBLE):
             self.groups[_group(judged)] += 1
             self.differences.append(judged)
+            self.changes.update(judged.explained_by)
             for gap in judged.scores:
                 side = "theirs" if gap.theirs > gap.ours else "ours" if gap.ours > gap.theirs else ""
                 if side:
@@ -73,7 +78,15 @@ class Agreement:
 
     @property
     def suspects(self) -> list[str]:
-        """What the scores say of the other scheduler's configuration, if enough decisions differ by score."""
+        """What the decisions say of the other scheduler's configuration, if enough of them differ: the one change that
+        explains most of them, or else what the scores have in common."""
+        n_other = self.n_decided - self.n_agreed
+        if n_other < _ENOUGH_TO_SUSPECT:
+            return []
+        if self.changes:
+            change, n = min(self.changes.items(), key=lambda item: (-item[1], *_size(item[0])))
+            if n >= _EXPLAINED * n_other:
+                return [f"One change would explain {n} of {n_other}: there, the scheduler may run {change}"]
         n = self.counts[BindingVerdict.DIFFERS]
         if n < _ENOUGH_TO_SUSPECT:
             return []
@@ -162,6 +175,11 @@ def reason_of(judged: Judgement) -> str:
     """Why, with the scores of both nodes where they differ."""
     parts = [f"{gap.plugin} {gap.theirs} there, {gap.ours} here" for gap in judged.scores if gap.theirs != gap.ours]
     return f"{judged.why}: {', '.join(parts)}" if parts else judged.why
+
+
+def _size(change: ConfigChange) -> tuple[float, str]:
+    """The nearest first."""
+    return abs(change.weight - change.ours), change.plugin
 
 
 def _group(judged: Judgement) -> tuple[BindingVerdict, str, str]:

@@ -16,7 +16,6 @@ from math import isqrt
 import numpy as np
 
 from kubesched.framework.nodes import IntArray, RowArray
-from kubesched.scheduler.engine.cycle import Decision
 
 _LIKELY_WINDOWS, _MOST_WINDOWS = 24, 512
 """How many parts are tried: those in which a node has the highest score, and others, as scores depend on the part."""
@@ -37,17 +36,26 @@ class CutSearch:
     """How many nodes a thread takes at a time."""
 
     @classmethod
-    def of(cls, decision: Decision, order: RowArray, enough: int, parallelism: int) -> CutSearch:
-        """`decision` has looked at every node."""
-        scored = decision.scored
-        assert scored is not None
+    def of(cls, rows: RowArray, total: IntArray, order: RowArray, enough: int, parallelism: int) -> CutSearch:
+        """`rows` are those of all nodes that the pod fits on."""
         totals = np.full(int(order.max()) + 1, -1, dtype=np.int64)
-        totals[scored.nodes.rows] = scored.total
+        totals[rows] = total
         n = len(order)
         return cls(order, totals[order], enough, max(min(isqrt(n), n // parallelism + 1), 1))
 
+    def may_choose(self, row: int) -> bool:
+        """Whether some beginning finds enough nodes, this one among them and none better, by these scores."""
+        return any(len(likely) > 0 for _, _, likely in self._windows(row))
+
     def starts(self, row: int) -> Iterator[int]:
         """Where a search may begin that finds enough nodes, this one among them and none better: likely ones first."""
+        for places, first, likely in self._windows(row):
+            for window in (*_spread(likely, _LIKELY_WINDOWS), *_spread(np.arange(self.enough), _MOST_WINDOWS)):
+                yield int(places[(first + window) % len(places)])
+
+    def _windows(self, row: int) -> Iterator[tuple[RowArray, int, RowArray]]:
+        """The places of the nodes that the pod fits on; where the first search begins that finds this one as its last;
+        and after how many more beginnings none better is found. Nothing if all of them are found anyway."""
         places = np.flatnonzero(self.totals >= 0)
         n_feasible = len(places)
         at = np.flatnonzero(self.order[places] == row)
@@ -58,9 +66,7 @@ class CutSearch:
         rounds = np.concatenate((found, found, found))
         windows = np.lib.stride_tricks.sliding_window_view(rounds, self.enough)
         windows = windows[first + n_feasible : first + n_feasible + self.enough]
-        likely = np.flatnonzero(windows.max(axis=1) <= int(found[at[0]]))
-        for window in (*_spread(likely, _LIKELY_WINDOWS), *_spread(np.arange(self.enough), _MOST_WINDOWS)):
-            yield int(places[(first + window) % n_feasible])
+        yield places, first, np.flatnonzero(windows.max(axis=1) <= int(found[at[0]]))
 
     def parts(self, row: int, known_start: int) -> Iterator[RowArray]:
         """What may have been seen if threads were held up just before a better node: the rows, this one among them. The

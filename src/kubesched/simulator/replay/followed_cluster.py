@@ -4,6 +4,10 @@ A scheduler decides on what it knows, which is neither what the API server has a
 lags, and pods that it has decided about but not yet bound count for it and nobody else. So what happened in the last
 seconds is kept, with what there was before; and what happens is applied some seconds late, so that the next seconds are
 known, too.
+
+Each kind is watched by itself, and on a busy machine some come seconds later than others. An API server numbers what
+is written to it, over all kinds: until it is applied, what happened is brought into the order of these versions. Where
+they are no numbers, or not of one sequence, it stays in the order in which it was seen.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod
@@ -24,7 +29,9 @@ from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSe
 
 LAG_S = 2.0
 """How far a scheduler's view may be from ours."""
-MOST_KEPT = 2_000
+SETTLED_S = 3.0
+"""How much later than others a kind may be seen."""
+MOST_KEPT = 5_000
 """Changes on either side; in a very busy cluster these are less than the lag."""
 
 _LOOKED_AT = frozenset(KINDS.values())
@@ -102,6 +109,20 @@ def _has_waited_in_vain(pod: Pod) -> bool:
     return condition is not None and condition[0] == "False"
 
 
+def _version(event: Recorded) -> int:
+    """The server's number of this change; 0 if it has none."""
+    match event:
+        case BoundSeen(seen=seen):
+            version = seen.resource_version
+        case ObjectSeen(is_initial=True):
+            return 0
+        case ObjectSeen(item=item) | ObjectGone(item=item):
+            version = item.metadata.resource_version
+        case _:
+            return 0
+    return int(version) if version.isdecimal() else 0
+
+
 def _decided(event: Recorded) -> tuple[PodKey, str]:
     """The pod that is seen to have been decided, and its node: bound, or nominated while its claims are written."""
     match event:
@@ -118,8 +139,11 @@ class FollowedCluster:
         self.cluster = Cluster()
         self.past: deque[StateChange] = deque(maxlen=MOST_KEPT)
         """The last seconds, the newest last."""
-        self.future: deque[Recorded] = deque()
-        """The next seconds, the nearest first."""
+        self._future: deque[Recorded] = deque()
+        """What is seen and not applied yet, the nearest first."""
+        self._now_s = 0.0
+        self._newest = self._applied = 0
+        """The highest versions that were seen, and applied."""
         self._arrivals: dict[str, int] = {}
         """By uid, in which order pods began to wait that have not been tried in vain, as far as that matters still."""
         self._n_arrivals = 0
@@ -133,18 +157,45 @@ class FollowedCluster:
 
     def feed(self, event: Recorded) -> Iterator[Recorded]:
         """What is due now that this is known: to be given to `apply`, one by one."""
-        self.future.append(event)
         yield from self.due(event.at_s)
+        version = _version(event)
+        if version >= self._newest or version <= self._applied:
+            self._newest = max(version, self._newest)
+            self._future.append(event)
+        else:
+            self._put_in_order(event, version)
+
+    def _put_in_order(self, event: Recorded, version: int) -> None:
+        """It happened before others that were seen earlier."""
+        place = len(self._future)
+        while place and _version(self._future[place - 1]) > version:
+            place -= 1
+        if place < len(self._future):
+            event = replace(event, at_s=min(event.at_s, self._future[place].at_s))
+        self._future.insert(place, event)
 
     def due(self, now_s: float) -> Iterator[Recorded]:
         """The same, where nothing else has happened until now."""
-        while self.future and (len(self.future) > MOST_KEPT or self.future[0].at_s + LAG_S < now_s):
-            yield self.future.popleft()
+        until_s = now_s - LAG_S - SETTLED_S
+        while self._future and (self._future[0].at_s < until_s or len(self._future) > MOST_KEPT):
+            yield self._next()
 
     def rest(self) -> Iterator[Recorded]:
         """Nothing more will come."""
-        while self.future:
-            yield self.future.popleft()
+        while self._future:
+            yield self._next()
+
+    def _next(self) -> Recorded:
+        event = self._future.popleft()
+        self._now_s = event.at_s
+        self._applied = max(self._applied, _version(event))
+        return event
+
+    @property
+    def future(self) -> Iterator[Recorded]:
+        """The next seconds, the nearest first."""
+        until_s = self._now_s + LAG_S
+        return takewhile(lambda event: event.at_s <= until_s, self._future)
 
     def apply(self, event: Recorded) -> None:
         """It has happened."""
@@ -310,9 +361,7 @@ class Shift:
                 self._undo.place(info, seen.node)
                 return True
             case ObjectSeen(item=Pod() as pod):
-                if not pod.is_terminal:
-                    return False  # its binding says what matters
-                return self._set_pod(pod.pod_key, None)
+                return self._set_pod(pod.pod_key, None) if pod.is_terminal else self._nominate(pod)
             case ObjectGone(item=Pod() as pod):
                 return self._set_pod(pod.pod_key, None)
             case ObjectSeen(item=Node() as node):
@@ -331,6 +380,17 @@ class Shift:
             self._undo.remove_pod(key)
         else:
             self._undo.put_pod(info, info.pod.status.nominated_node_name)
+        return True
+
+    def _nominate(self, pod: Pod) -> bool:
+        """Of a pod that waits, all that matters to others; the binding says the rest."""
+        cluster, node = self._followed.cluster, pod.status.nominated_node_name
+        known = cluster.pending.get(pod.pod_key)
+        if known is None or pod.spec.node_name or cluster.is_assumed(known.key):
+            return False
+        if cluster.nominations.node_of(known) == node:
+            return False
+        self._undo.put_pod(known, node)
         return True
 
     def _put_node(self, node: Node) -> bool:

@@ -38,10 +38,13 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ByName, run_scores
+from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from kubesched.scheduler.plugins.image_locality import ImageLocality
+from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
 from kubesched.simulator.replay.cut_search import CutSearch
 from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition
+from kubesched.simulator.replay.suspects import ChangesTried, ConfigChange
 from kubesched.simulator.run import without_extenders
 
 _MOST_MOMENTS = 400
@@ -51,6 +54,10 @@ _MOST_OVERLAP = 4
 whatever its watch shows; but it binds several pods at a time."""
 _NEAR_MOMENTS = 10
 """In so many of them, and where something is about the node itself, parts of the nodes are tried, too."""
+
+
+_PREPARING = (VolumeBinding.name, DynamicResources.name)
+"""What they do before a pod is bound, they do for its claims."""
 
 
 class BindingVerdict(StrEnum):
@@ -88,6 +95,8 @@ class Judgement:
     ours: str = ""
     """The node that we would take; empty if none."""
     scores: tuple[ScoreGap, ...] = ()
+    explained_by: tuple[ConfigChange, ...] = ()
+    """Changes of the configuration with which it would agree."""
 
     def to_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"at": self.at_s, "pod": self.pod, "node": self.node, "verdict": self.verdict.value}
@@ -122,6 +131,7 @@ class BindingJudge:
         for scheduler in self._schedulers.values():
             # Whom to evict is another question.
             scheduler.take_profile(dataclasses.replace(scheduler.profile, post_filter=[]))
+        self._changes = None if emulation else ChangesTried(self._cluster, config.parallelism, registry)
         self._users: dict[str, set[PodKey]] = {}
         """By claim, the pending pods that use it."""
         self._early: dict[str, Judgement] = {}
@@ -196,7 +206,7 @@ class BindingJudge:
         if scheduled_condition(pod) != scheduled_condition(known.pod):
             return ""
         scheduler, row = self._schedulers.get(known.spec.scheduler_name), self._cluster.table.rows.get(node)
-        if scheduler is None or row is None:
+        if scheduler is None or row is None or not _may_wait(scheduler, pod):
             return ""
         filtered = self._complete(scheduler, known).filtered
         if filtered is None:
@@ -237,6 +247,8 @@ class BindingJudge:
             return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
         enough = feasible_nodes_to_find(scheduler.percentage, self._cluster.table.n)
         told = _difference(at_s, info, node, complete, enough)
+        if self._changes is not None:
+            told = dataclasses.replace(told, explained_by=tuple(self._changes.explaining(scheduler, complete, node)))
         if self._has_extenders:
             return dataclasses.replace(told, verdict=BindingVerdict.FOREIGN, why=f"extenders are not asked; {told.why}")
         return told
@@ -273,7 +285,8 @@ class BindingJudge:
         if decision.scored is None or decision.filtered is None:
             return False
         known = scheduler.next_start
-        search = CutSearch.of(decision, self._cluster.rows_in_order, enough, self._parallelism)
+        scored, order = decision.scored, self._cluster.rows_in_order
+        search = CutSearch.of(scored.nodes.rows, scored.total, order, enough, self._parallelism)
         for start in search.starts(row):
             scheduler.next_start = start
             if self._agrees(scheduler, info, node) is not None:
@@ -435,6 +448,14 @@ class _Moments:
         self.n += 1
         self._n_bindings += is_binding
         return self.n <= _MOST_MOMENTS and self._n_bindings <= _MOST_OVERLAP
+
+
+def _may_wait(scheduler: ProfileScheduler, pod: Pod) -> bool:
+    """Whether something may come between the decision about this pod and its binding. Nobody else is nominated to where
+    it is decided to go."""
+    profile = scheduler.profile
+    others = [plugin for plugin in profile.pre_bind if plugin.name not in _PREPARING]
+    return bool(profile.permit or others) or any(_claim_keys(pod))
 
 
 def _is_about(event: Recorded, node: str) -> bool:

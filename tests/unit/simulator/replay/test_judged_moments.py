@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -160,6 +161,71 @@ def test_the_room_that_preemption_makes_is_no_decision_yet() -> None:
     story.now_s += 10
     story.bound("urgent", "n0", cpu="8")
     assert story.verdicts() == ["urgent same"]
+
+
+def test_a_nomination_without_claims_is_that_of_preemption() -> None:
+    """It was tried in vain before, so that only the nomination tells; by then it would fit."""
+    story = Story(8, 7)
+    story.seen(pod("urgent", cpu="4", condition="Unschedulable"))
+    story.seen(pod("urgent", cpu="4", nominated="n0", condition="Unschedulable"))
+    story.seen(pod("urgent", cpu="4", condition="Unschedulable"))
+    story.now_s += 10
+    story.seen(pod("other", cpu="8"))
+    story.bound("other", "n0", cpu="8")
+    assert story.verdicts() == ["other same"]
+
+
+def test_a_nomination_may_be_known_before_it_is_written() -> None:
+    """The other one, more urgent, gives up its room; that is seen only after the binding."""
+    story = Story(8, 4)
+    story.seen(_with_priority(pod("first", cpu="8", nominated="n0", condition="Unschedulable"), 10))
+    story.now_s += 10
+    story.seen(pod("second", cpu="8"))
+    story.bound("second", "n0", cpu="8")
+    story.seen(_with_priority(pod("first", cpu="8", condition="Unschedulable"), 10))
+    assert story.verdicts() == ["second stale"]
+
+
+def _with_priority(plain: Pod, priority: int) -> Pod:
+    return msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, priority=priority))
+
+
+def _at_version(event: Recorded, version: int) -> Recorded:
+    """As the server numbers what is written to it."""
+    if isinstance(event, BoundSeen):
+        seen = msgspec.structs.replace(event.seen, resource_version=str(version))
+        return dataclasses.replace(event, seen=seen)
+    assert isinstance(event, ObjectSeen | ObjectGone)
+    metadata = msgspec.structs.replace(event.item.metadata, resource_version=str(version))
+    return dataclasses.replace(event, item=msgspec.structs.replace(event.item, metadata=metadata))
+
+
+def _with_a_late_node(*versions: int) -> Story:
+    """A node comes, then a pod is bound to it; the node is seen 2.5 s after the binding. Versions are in the order of
+    what is seen."""
+    story = Story(4, 7)
+    story.seen(pod("early", cpu="8"))
+    story.bound("early", "n2", cpu="8")
+    story.now_s += 2.4
+    story.seen(node(2, 8))
+    story.events[3:] = [_at_version(event, version) for event, version in zip(story.events[3:], versions, strict=True)]
+    return story
+
+
+def test_a_kind_that_is_seen_late_is_put_in_its_place() -> None:
+    assert _with_a_late_node(20, 22, 22, 21).verdicts() == ["early same"]
+
+
+def test_versions_that_are_of_another_sequence_change_nothing() -> None:
+    """Nodes have a server of their own, say: then the time in which they were seen is all that is known."""
+    assert _with_a_late_node(20, 22, 22, 900).verdicts() == ["early infeasible"]
+    assert _with_a_late_node(20, 22, 22, 0).verdicts() == ["early infeasible"]
+
+
+def test_what_comes_too_late_is_applied_when_it_comes() -> None:
+    story = _with_a_late_node(20, 22, 22, 21)
+    story.events[-1] = dataclasses.replace(story.events[-1], at_s=story.now_s + 10)
+    assert story.verdicts() == ["early infeasible"]
 
 
 def test_a_burst_is_decided_in_the_order_in_which_it_came() -> None:

@@ -17,6 +17,7 @@ from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded
 from kubesched.simulator.replay.agreement import Agreement
 from kubesched.simulator.replay.judge import AGREEMENT, BindingJudge, BindingVerdict
 from kubesched.simulator.replay.open_replay import judged, open_replay
+from kubesched.simulator.replay.suspects import ConfigChange
 
 _PACKED = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -76,6 +77,12 @@ def test_a_missing_filter_is_found_and_named() -> None:
     assert "node(s) didn't match pod topology spread constraints" in infeasible[0][2]
 
 
+def _lasting() -> str:
+    """More pods, which do not end."""
+    lasting = re.sub(r", annotations: {kubesched.dev/duration: \d+s}", "", manifests(9))
+    return lasting.replace("replicas: 12", "replicas: 60").replace("replicas: 6\n", "replicas: 40\n")
+
+
 def _planted(kind: str) -> dict[str, Any]:
     """A scheduler that is not as ours, and what names it."""
     weights: dict[str, Any] = {
@@ -104,14 +111,40 @@ def _planted(kind: str) -> dict[str, Any]:
     ],
 )
 def test_a_planted_change_is_found_and_named_within_200_decisions(kind: str, names: set[str]) -> None:
-    lasting = re.sub(r", annotations: {kubesched.dev/duration: \d+s}", "", manifests(9))
-    lasting = lasting.replace("replicas: 12", "replicas: 60").replace("replicas: 6\n", "replicas: 40\n")
-    events = recorded_run(lasting, **_planted(kind))
+    events = recorded_run(_lasting(), **_planted(kind))
     judge = BindingJudge(configuration())
     found = [one for event in events for one in judge.feed(event)] + list(judge.finish())
     other = [number for number, one in enumerate(found, 1) if one.verdict not in AGREEMENT]
     assert other and other[0] <= 200
     assert {one.plugin for one in found if one.verdict not in AGREEMENT} <= names
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (
+            "a missing score plugin",
+            "One change would explain 8 of 8: there, the scheduler may run without InterPodAffinity",
+        ),
+        (
+            "a missing filter",
+            "One change would explain 15 of 15: there, the scheduler may run without PodTopologySpread",
+        ),
+    ],
+)
+def test_the_change_that_explains_most_is_named(kind: str, told: str) -> None:
+    assert _judge(recorded_run(_lasting(), **_planted(kind))).suspects == [told]
+
+
+def test_another_weight_is_named() -> None:
+    changes = _judge(recorded_run(_lasting(), **_planted("other weights"))).changes
+    assert changes[ConfigChange("NodeResourcesFit", 9, 1)] == max(changes.values())
+
+
+def test_a_plugin_that_is_missing_here_is_named() -> None:
+    found = _judge(recorded_run(_lasting()), _planted("a missing score plugin")["document"])
+    assert list(found.changes) == [ConfigChange("InterPodAffinity", 2, 0)]
+    assert str(ConfigChange("InterPodAffinity", 2, 0)) == "with weight 2 of InterPodAffinity"
 
 
 def test_pods_of_other_schedulers_do_not_count(events: list[Recorded]) -> None:
