@@ -104,6 +104,13 @@ LIVE ?= --help
 bench-live: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.live_bench $(LIVE)
 
+# How far kubesched agrees with a kube-scheduler on an API server that nobody else uses:
+# `make agreement AGREEMENT="KUBECONFIG --scheduler '/path/to/kube-scheduler --kubeconfig {}'"`.
+AGREEMENT ?= --help
+.PHONY: agreement
+agreement: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.agreement $(AGREEMENT)
+
 # How smoothly the web page draws 5,000 nodes and 50,000 pods: `make page-frames FRAMES="--nodes 1000"`.
 FRAMES ?=
 .PHONY: page-frames

@@ -38,14 +38,16 @@ def process(command: Sequence[str], output: Path, log: Path) -> Iterator[None]:
         try:
             yield
         finally:
+            code = running.poll()
             running.send_signal(signal.SIGINT)
             try:
-                code = running.wait(_ENDS_WITHIN_S)
+                running.wait(_ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
                 running.kill()
-                code = running.wait()
-    if code:
-        click.echo(f"{shlex.join(command)} ended with {code}: {log.read_text()[-500:]}", err=True)
+                running.wait()
+    if code is not None:
+        last = log.read_text().splitlines()[-1:]
+        click.echo(f"{shlex.join(command)} ended by itself with {code}: {' '.join(last)}", err=True)
 
 
 async def play(given: argparse.Namespace, folder: Path) -> None:

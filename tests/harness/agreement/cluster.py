@@ -176,7 +176,11 @@ class Nodes:
         self._n_made = 0
 
     async def add(self, n: int) -> None:
-        await self._server.create_all(made for _ in range(n) for made in self._node())
+        made = [one for _ in range(n) for one in self._node()]
+        await self._server.create_all(made)
+        for one in made:
+            if one["kind"] == "Node":  # servers give new ones a taint that a controller takes away
+                await self._server.patch(path_of("Node", one["metadata"]["name"]), {"spec": one["spec"]})
 
     def _node(self) -> list[Manifest]:
         dice, number = self._dice, self._n_made
@@ -207,7 +211,7 @@ class Nodes:
                 "apiVersion": "v1",
                 "kind": "Node",
                 "metadata": {"name": name, "labels": labels},
-                "spec": {"taints": taints},
+                "spec": {"taints": taints or None},
                 "status": {
                     "capacity": amounts,
                     "allocatable": amounts,

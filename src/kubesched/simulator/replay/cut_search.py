@@ -21,7 +21,7 @@ _LIKELY_WINDOWS, _MOST_WINDOWS = 24, 512
 """How many parts are tried: those in which a node has the highest score, and others, as scores depend on the part."""
 _MOST_HELD_UP = 3
 """Threads that are held up in one search."""
-_STARTS, _PARTS = 96, 12
+_STARTS, _PARTS = 512, 24
 """How many beginnings are looked at for that, and how many parts are tried."""
 
 

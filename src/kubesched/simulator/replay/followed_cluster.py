@@ -25,7 +25,7 @@ from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.undo import UndoLog
-from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
+from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded, Synced
 
 LAG_S = 2.0
 """How far a scheduler's view may be from ours."""
@@ -104,9 +104,9 @@ def scheduled_condition(pod: Pod) -> tuple[str, str] | None:
 
 
 def _has_waited_in_vain(pod: Pod) -> bool:
-    """It was tried, or had gates: nobody knows when it is tried again."""
+    """It was tried: nobody knows when it is tried again. One that had gates takes the place of when it came."""
     condition = scheduled_condition(pod)
-    return condition is not None and condition[0] == "False"
+    return condition is not None and condition[0] == "False" and condition[1] != "SchedulingGated"
 
 
 def _version(event: Recorded) -> int:
@@ -141,9 +141,10 @@ class FollowedCluster:
         """The last seconds, the newest last."""
         self._future: deque[Recorded] = deque()
         """What is seen and not applied yet, the nearest first."""
-        self._now_s = 0.0
-        self._newest = self._applied = 0
-        """The highest versions that were seen, and applied."""
+        self._newest = 0
+        """The highest version that was seen."""
+        self._applied: Recorded = Synced(0.0)
+        """The last thing that was."""
         self._arrivals: dict[str, int] = {}
         """By uid, in which order pods began to wait that have not been tried in vain, as far as that matters still."""
         self._n_arrivals = 0
@@ -159,8 +160,10 @@ class FollowedCluster:
         """What is due now that this is known: to be given to `apply`, one by one."""
         yield from self.due(event.at_s)
         version = _version(event)
-        if version >= self._newest or version <= self._applied:
-            self._newest = max(version, self._newest)
+        if version >= self._newest:
+            self._newest = version
+            self._future.append(event)
+        elif version <= _version(self._applied):
             self._future.append(event)
         else:
             self._put_in_order(event, version)
@@ -186,15 +189,13 @@ class FollowedCluster:
             yield self._next()
 
     def _next(self) -> Recorded:
-        event = self._future.popleft()
-        self._now_s = event.at_s
-        self._applied = max(self._applied, _version(event))
-        return event
+        self._applied = self._future.popleft()
+        return self._applied
 
     @property
     def future(self) -> Iterator[Recorded]:
         """The next seconds, the nearest first."""
-        until_s = self._now_s + LAG_S
+        until_s = self._applied.at_s + LAG_S
         return takewhile(lambda event: event.at_s <= until_s, self._future)
 
     def apply(self, event: Recorded) -> None:
@@ -227,8 +228,10 @@ class FollowedCluster:
             if row is None:
                 self.images_counted.pop(name, None)
                 continue
-            held = (image for entry in table.nodes[row].status.images or () for image in entry.names or ())
-            self.images_counted[name] = {image: len(table.images[image].rows) for image in held}
+            images = table.nodes[row].status.images
+            if images or name in self.images_counted:
+                held = (image for entry in images or () for image in entry.names or ())
+                self.images_counted[name] = {image: len(table.images[image].rows) for image in held}
 
     def assume(self, key: PodKey, node: str, at_s: float) -> None:
         """The pod is decided, and not bound yet: its scheduler counts it on this node."""
