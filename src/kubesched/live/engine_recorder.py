@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.live.options.effective import configuration_yaml
+from kubesched.live.options.effective import configuration_yaml, emulation_yaml
 from kubesched.live.options.settings import RunOptions
 from kubesched.live.saved_form import without_secrets
 from kubesched.scheduler.engine.self_check import AnswerLimit
@@ -116,10 +116,11 @@ def open_journal(options: RunOptions, seed: int, limit: AnswerLimit) -> JournalF
     """The journal that was asked for; None if none was."""
     if options.record_to is None:
         return None
+    emulation = options.emulation
     header = JournalHeader(
         API_VERSION,
         KIND,
-        configuration_yaml(options.configuration),
+        configuration_yaml(options.configuration) if emulation is None else emulation_yaml(emulation),
         seed=seed,
         started_s=time.time(),
         clock_s=time.monotonic(),
@@ -127,6 +128,8 @@ def open_journal(options: RunOptions, seed: int, limit: AnswerLimit) -> JournalF
         max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
         answer_base_s=limit.base_s,
         answer_each_s=limit.each_s,
+        emulate="" if emulation is None else emulation.generation.version,
+        gates={} if emulation is None else dict(emulation.gates.values),
     )
     return JournalFiles(options.record_to, header)
 

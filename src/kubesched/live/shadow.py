@@ -1,7 +1,7 @@
 """Beside the scheduler of a live cluster: every binding that it makes is decided again, and the two are compared.
 
-Read only. Each binding is judged five seconds after it was seen, when what happened around it is known. What is found is
-served as a page, as JSON and as metrics, if somebody wants that.
+Read only. Each binding is judged five seconds after it was seen, when what happened around it is known. What is found
+is served as a page, as JSON and as metrics, if somebody wants that.
 
 Next: `kubesched.simulator.replay.judge` for how decisions are compared.
 """

@@ -24,6 +24,7 @@ from typing import Any
 from msgspec.structs import replace
 from msgspec.structs import replace as with_fields
 
+from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.live.options.command import GivenFlags
 from kubesched.live.options.flag import FlagError
 from kubesched.live.options.flag_table import FLAGS
@@ -314,6 +315,19 @@ def configuration_yaml(configuration: KubeSchedulerConfiguration) -> str:
     """The configuration as a manifest that, read again, gives the same scheduler."""
     profiles = tuple(map(_completed, configuration.profiles))
     return config.to_yaml(config.to_manifest(replace(configuration, profiles=profiles)))
+
+
+def check_written(emulation: Emulation, flag: str) -> None:
+    """Raises FlagError if the configuration that is written reads back as another one."""
+    text, lost = emulation_yaml(emulation), losses(emulation)
+    try:
+        written = GivenConfiguration.read(load_document(text), None, None, emulation.gates.values)
+        is_same = not lost and emulation_yaml(written.as_of(emulation.generation)) == text
+    except ConfigError:
+        is_same = False
+    if not is_same:
+        problem = "; ".join(lost) or "its Policy is somewhere else"
+        raise FlagError(f"{flag}: no file of v{emulation.generation.version} can say all of this: {problem}")
 
 
 def emulation_yaml(emulation: Emulation) -> str:

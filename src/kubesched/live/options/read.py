@@ -22,6 +22,7 @@ from kubesched.live.options import serving
 from kubesched.live.options.command import GivenFlags
 from kubesched.live.options.effective import (
     BaseScheduler,
+    check_written,
     effective_scheduler,
     emulated_generation,
     ignored_flags,
@@ -108,7 +109,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
     gates = flagged.beside(scheduler.configuration.gates)
     plugins, assembled = _assembled(scheduler, given)
     if value("record") and scheduler.emulation is not None:
-        raise FlagError("--record: a journal of an emulated scheduler cannot be replayed; leave out --emulate")
+        check_written(scheduler.emulation, "--record")
     logs = _log_settings(value)
     served, metrics = _checked(value)
     return RunOptions(

@@ -8,8 +8,9 @@ Next: `permit` for the pods that wait, `kubesched.scheduler.queue` for those tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.groups import GroupCycle, GroupFeatures, PodGroupMembers, TrySchedule
@@ -34,6 +35,15 @@ _PACE_S = 0.01
 """Plugins whose pods make each other try again and again do it no more often than this."""
 
 
+class PluginRequest(NamedTuple):
+    name: str
+    """`allow`, `reject`, `activate` or `activate_group`."""
+    plugin: str = ""
+    message: str = ""
+    named: tuple[str, ...] = ()
+    """The uid of the pod, the keys of pods, or that of the group."""
+
+
 class PluginRequests:
     def __init__(self, cluster: Cluster, bindings: Bindings) -> None:
         self._cluster = cluster
@@ -41,24 +51,38 @@ class PluginRequests:
         self._to_activate: dict[PodKey, None] = {}
         self._groups_to_activate: dict[str, None] = {}
         self._activated_at_s = -inf
+        self.carry_out: Callable[[PluginRequest], bool] = self.do
+        """Who keeps a journal puts itself in between."""
 
     def allow(self, uid: str, plugin: str) -> bool:
-        held = self._find(uid)
-        if held is not None:
-            held.allow(plugin)
-        return held is not None
+        return self.carry_out(PluginRequest("allow", plugin, named=(uid,)))
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        held = self._find(uid)
-        if held is not None:
-            held.reject(plugin, message)
-        return held is not None
+        return self.carry_out(PluginRequest("reject", plugin, message, (uid,)))
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        self._to_activate.update((pod.key, None) for pod in pods)
+        self.carry_out(PluginRequest("activate", named=tuple(pod.key for pod in pods)))
 
     def activate_group(self, key: str) -> None:
-        self._groups_to_activate[key] = None
+        self.carry_out(PluginRequest("activate_group", named=(key,)))
+
+    def do(self, request: PluginRequest) -> bool:
+        """False if the pod does not wait."""
+        match request.name:
+            case "activate":
+                self._to_activate.update((PodKey(key), None) for key in request.named)
+            case "activate_group":
+                self._groups_to_activate.update((key, None) for key in request.named)
+            case _:
+                (uid,) = request.named
+                held = self._find(uid)
+                if held is None:
+                    return False
+                if request.name == "allow":
+                    held.allow(request.plugin)
+                else:
+                    held.reject(request.plugin, request.message)
+        return True
 
     def next_deadline_s(self) -> float | None:
         return self._activated_at_s + _PACE_S if self._to_activate or self._groups_to_activate else None

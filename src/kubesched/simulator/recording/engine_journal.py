@@ -9,6 +9,7 @@ no clock and draws no random number of its own, so that is all there is to it. G
     ["t",13.1]  ["s",13.1]              tick; one attempt
     ["e",13.1,"",2,3735928559]          two effects were taken
     ["a",13.2,"Done",41,{}]             the answer to effect 41
+    ["q",0,"",0,["allow","Gate","",["uid"]]]   what a plugin asked for by itself, such as to let a pod go on
 
 What no plugin of ours reads of an object is left out: values of the environment, and annotations that mean nothing to a
 scheduler.
@@ -16,6 +17,7 @@ scheduler.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,12 +29,13 @@ from kubesched.framework.effects import Done, Effect, Failed, Withheld, Written
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.stand_ins import UnreadPod
+from kubesched.scheduler.engine.handle import PluginRequest
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.dynamic_resources.effects import ClaimConflict
 from kubesched.simulator.recording.lines import API_VERSION, STRUCTS, RecordingError, chunks_of, unpacked, whole_lines
 
 KIND = "EngineJournal"
-PUT, REMOVE, TICK, ATTEMPT, EFFECTS, ANSWER = "p", "r", "t", "s", "e", "a"
+PUT, REMOVE, TICK, ATTEMPT, EFFECTS, ANSWER, REQUEST = "p", "r", "t", "s", "e", "a", "q"
 
 _FACTS: dict[str, type[KubeObject]] = {**STRUCTS, UnreadPod.__name__: UnreadPod}
 _ANSWERS: dict[str, Any] = {
@@ -57,6 +60,10 @@ class JournalHeader(msgspec.Struct, frozen=True, rename="camel"):
     max_unschedulable_s: float = 300.0
     answer_base_s: float = 120.0
     answer_each_s: float = 0.0
+    emulate: str = ""
+    """The version whose configuration this is, if it is an older one."""
+    gates: dict[str, bool] = {}
+    """The feature gates of that version."""
 
     def __post_init__(self) -> None:
         if self.api_version != API_VERSION or self.kind != KIND:
@@ -79,9 +86,29 @@ _decode_header = msgspec.json.Decoder(JournalHeader).decode
 _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
+class _Call:
+    """Of the loop, by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.is_on = False
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.is_on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_on = False
+        self.lock.release()
+
+
 class JournalledLoop:
     """A scheduling loop in front of which a journal is kept. `write` gets lines; `recorded_form` makes objects smaller
-    before they are written."""
+    before they are written.
+
+    What plugins ask for while the loop calls them follows from what it was told. What they ask for by themselves, from
+    threads of their own even, does not: it waits until the loop is done with its call, and is written as one more.
+    """
 
     def __init__(
         self, loop: Scheduler, write: Callable[[bytes], None], recorded_form: Callable[[KubeObject], KubeObject]
@@ -89,27 +116,34 @@ class JournalledLoop:
         self._loop = loop
         self._write = write
         self._recorded_form = recorded_form
+        self._call = _Call()
+        loop.requests.carry_out = self._carry_out
 
     def put(self, item: KubeObject, now_s: float) -> None:
-        self._write(_encode((PUT, now_s, type(item).__name__, 0, self._recorded_form(item))))
-        self._loop.put(item, now_s)
+        with self._call:
+            self._write(_encode((PUT, now_s, type(item).__name__, 0, self._recorded_form(item))))
+            self._loop.put(item, now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
-        self._write(_encode((REMOVE, now_s, type(item).__name__, 0, self._recorded_form(item))))
-        self._loop.remove(item, now_s)
+        with self._call:
+            self._write(_encode((REMOVE, now_s, type(item).__name__, 0, self._recorded_form(item))))
+            self._loop.remove(item, now_s)
 
     def answer(self, effect_id: int, answer: object, now_s: float) -> None:
         told = self._recorded_form(answer) if isinstance(answer, KubeObject) else answer
-        self._write(_encode((ANSWER, now_s, type(answer).__name__, effect_id, told)))
-        self._loop.answer(effect_id, answer, now_s)
+        with self._call:
+            self._write(_encode((ANSWER, now_s, type(answer).__name__, effect_id, told)))
+            self._loop.answer(effect_id, answer, now_s)
 
     def tick(self, now_s: float) -> None:
-        self._write(_encode((TICK, now_s)))
-        self._loop.tick(now_s)
+        with self._call:
+            self._write(_encode((TICK, now_s)))
+            self._loop.tick(now_s)
 
     def schedule_one(self, now_s: float) -> bool:
-        self._write(_encode((ATTEMPT, now_s)))
-        return self._loop.schedule_one(now_s)
+        with self._call:
+            self._write(_encode((ATTEMPT, now_s)))
+            return self._loop.schedule_one(now_s)
 
     def take_effects(self) -> list[Effect]:
         effects = self._loop.take_effects()
@@ -119,6 +153,12 @@ class JournalledLoop:
 
     def next_deadline_s(self) -> float | None:
         return self._loop.next_deadline_s()
+
+    def _carry_out(self, request: PluginRequest) -> bool:
+        with self._call.lock:
+            if not self._call.is_on:
+                self._write(_encode((REQUEST, 0.0, "", 0, request)))
+            return self._loop.requests.do(request)
 
 
 def checksum(effects: Sequence[Effect]) -> int:
@@ -175,6 +215,11 @@ def fact_of(entry: Entry) -> KubeObject:
     if struct is None:
         raise RecordingError(f"a {entry.name} in the journal: a kind of another version")
     return msgspec.json.decode(entry.body, type=struct)
+
+
+def request_of(entry: Entry) -> PluginRequest:
+    """What a plugin asked for."""
+    return msgspec.json.decode(entry.body, type=PluginRequest)
 
 
 def answer_of(entry: Entry) -> object:

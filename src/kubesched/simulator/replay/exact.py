@@ -5,6 +5,7 @@ Between any two steps the loop can be looked at: which pods wait and where, why 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,11 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.older.config.generations import generation_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.cycle import Decision
+from kubesched.scheduler.engine.handle import PluginRequest
 from kubesched.scheduler.engine.observations import Observation, PodDecided
 from kubesched.scheduler.engine.postfilter import for_event
 from kubesched.scheduler.engine.score import Seeded
@@ -31,12 +35,14 @@ from kubesched.simulator.recording.engine_journal import (
     EFFECTS,
     PUT,
     REMOVE,
+    REQUEST,
     TICK,
     Entry,
     JournalReader,
     answer_of,
     checksum,
     fact_of,
+    request_of,
 )
 from kubesched.simulator.recording.lines import RecordingError
 
@@ -66,8 +72,11 @@ class ExactReplay:
         """`path` is a directory with a journal, or its only file. Raises RecordingError and ConfigError."""
         self._reader = JournalReader(path)
         header = self.header = self._reader.header
-        configured = GivenConfiguration.read(load_document(header.configuration), None, None, None)
-        assembled = assemble(configured.as_of_today().config, files=plugin_files)
+        configured = GivenConfiguration.read(load_document(header.configuration), None, None, header.gates or None)
+        generation = generation_of(header.emulate) if header.emulate else None
+        emulation = None if generation is None else configured.as_of(generation)
+        config = configured.as_of_today().config if emulation is None else emulation.config
+        assembled = assemble(config, files=plugin_files)
         self.config = assembled.config
         self._dice = Seeded(header.seed)
         self.loop = build_loop(
@@ -76,8 +85,11 @@ class ExactReplay:
             registry=assembled.registry,
             max_unschedulable_s=header.max_unschedulable_s,
             keeps_classes=header.keeps_classes,
+            variant=variant_of(emulation),
             answer_limit=AnswerLimit(header.answer_base_s, header.answer_each_s),
         )
+        self._thread = threading.get_ident()
+        self.loop.requests.carry_out = self._carry_out
         self.loop.listen(self._observe, steps=False, decisions=True)
         self.n_steps = self.n_effects = self.n_bound = self.n_evicted = self.n_attempts = 0
         self.difference = ""
@@ -96,7 +108,7 @@ class ExactReplay:
         """Plays on; stops after each pod that was tried, and for good where effects differ."""
         for entry in self._reader:
             self.n_steps += 1
-            if entry.op != EFFECTS:
+            if entry.op not in (EFFECTS, REQUEST):
                 self.now_s = entry.at_s
             self._play(entry)
             while self._decided:
@@ -133,6 +145,8 @@ class ExactReplay:
                     loop.schedule_one(at_s)
                 case op if op == ANSWER:
                     loop.answer(entry.number, answer_of(entry), at_s)
+                case op if op == REQUEST:
+                    loop.requests.do(request_of(entry))
                 case op if op == EFFECTS:
                     self._compare(entry, loop.take_effects())
                 case _:
@@ -141,6 +155,10 @@ class ExactReplay:
             raise
         except Exception:  # noqa: BLE001  it cost the same step then
             return
+
+    def _carry_out(self, request: PluginRequest) -> bool:
+        """What plugins ask for in threads of their own is in the journal."""
+        return threading.get_ident() == self._thread and self.loop.requests.do(request)
 
     def _compare(self, entry: Entry, effects: list[Effect]) -> None:
         self.n_effects += len(effects)

@@ -15,7 +15,7 @@ N_PODS = 30
 N_NODES = 6
 
 
-def write_journal(directory: Path) -> None:
+def write_journal(directory: Path, *more: str) -> None:
     """It binds thirty pods, and has one that fits nowhere."""
 
     async def story() -> None:
@@ -23,7 +23,7 @@ def write_journal(directory: Path) -> None:
             for i in range(N_NODES):
                 amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
                 server.put({"kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": amounts}})
-            flags = ["--leader-elect=false", "--secure-port=0", f"--record={directory}"]
+            flags = ["--leader-elect=false", "--secure-port=0", f"--record={directory}", *more]
             scheduler = LiveScheduler(read_options(parse_flags(flags)), ServerTarget(url=server.url))
             running = asyncio.create_task(scheduler.run())
             await until(scheduler.is_scheduling.is_set)

@@ -27,6 +27,7 @@ from kubesched.simulator.recording.engine_journal import (
     KIND,
     PUT,
     REMOVE,
+    REQUEST,
     TICK,
     JournalHeader,
     JournalledLoop,
@@ -34,6 +35,7 @@ from kubesched.simulator.recording.engine_journal import (
     answer_of,
     checksum,
     fact_of,
+    request_of,
 )
 from kubesched.simulator.recording.lines import API_VERSION, RecordingError
 from kubesched.simulator.replay.exact import ExactReplay
@@ -123,9 +125,74 @@ def test_a_journal_is_bounded_and_rotates(tmp_path: Path) -> None:
     assert len(sizes) > 1 and sum(sizes) < 5_000
 
 
-def test_an_emulated_scheduler_keeps_no_journal(tmp_path: Path) -> None:
-    with pytest.raises(FlagError, match="--record: a journal of an emulated scheduler"):
-        read_options(parse_flags([f"--record={tmp_path}", "--emulate=1.19"]))
+@pytest.mark.parametrize("version", ["1.13", "1.14", "1.17", "1.18", "1.19", "1.36-alpha", "1.37"])
+def test_an_emulated_scheduler_is_reproduced_too(version: str, tmp_path: Path) -> None:
+    write_journal(tmp_path, f"--emulate={version}")
+    replay = ExactReplay(tmp_path)
+    replay.run()
+    assert replay.difference == ""
+    assert replay.n_bound == N_PODS
+    result = CliRunner().invoke(main, ["debug", str(tmp_path), "-c", "failed", "-c", "why"])
+    assert "default/huge 0/6 nodes are available" in result.stdout and "default/huge is pending" in result.stdout
+
+
+def test_a_policy_that_no_file_can_say_is_refused(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"kind": "Policy", "apiVersion": "v1", "alwaysCheckAllPredicates": true}')
+    flags = [f"--record={tmp_path}", "--emulate=1.19", f"--policy-config-file={policy}"]
+    with pytest.raises(FlagError, match=r"--record: no file of v1\.19 can say all of this: alwaysCheckAllPredicates"):
+        read_options(parse_flags(flags))
+
+
+GATE = """
+import queue, threading
+from kubesched.framework import PermitResult, Status
+
+class Gate:
+    name = "Gate"
+
+    def __init__(self, args, handle):
+        self.handle, self.asked = handle, queue.SimpleQueue()
+        threading.Thread(target=self.answer, daemon=True).start()
+
+    def permit(self, cycle, pod, node_name):
+        self.asked.put((pod.uid, pod.name))
+        return PermitResult(Status.wait("for somebody"), 600.0)
+
+    def answer(self):
+        is_turned_away = set()
+        while True:
+            uid, name = self.asked.get()
+            if name == "p3" and name not in is_turned_away:
+                is_turned_away.add(name)
+                done = lambda: self.handle.reject(uid, self.name, "not yet")
+            else:
+                done = lambda: self.handle.allow(uid, self.name)
+            for _ in range(10_000):
+                if done():
+                    break
+                threading.Event().wait(0.001)
+"""
+
+
+def test_what_a_plugin_asks_for_by_itself_is_in_the_journal(tmp_path: Path) -> None:
+    """A thread of its own lets pods go on, and turns one away once. In the replay it has no say."""
+    plugin = tmp_path / "gate.py"
+    plugin.write_text(GATE)
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "leaderElection: {leaderElect: false}\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Gate}]}}}]\n"
+    )
+    write_journal(tmp_path / "journal", f"--plugin={plugin}", f"--config={config}")
+    for _ in range(3):
+        replay = ExactReplay(tmp_path / "journal", [plugin])
+        replay.run()
+        assert replay.difference == ""
+        assert replay.n_bound == N_PODS
+    requests = [request_of(entry) for entry in JournalReader(tmp_path / "journal") if entry.op == REQUEST]
+    assert {(one.name, one.plugin) for one in requests} == {("allow", "Gate"), ("reject", "Gate")}
 
 
 class _Journalled(Scheduler):
@@ -146,6 +213,7 @@ class _Inner:
 
     def __init__(self, loop: Scheduler) -> None:
         self._loop = loop
+        self.requests = loop.requests
 
     def put(self, item: KubeObject, now_s: float) -> None:
         Scheduler.put(self._loop, item, now_s)
