@@ -16,6 +16,7 @@ import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.live.logs import configure_logs
+from kubesched.playground.apiserver.kinds.registry import TODAY, VERSIONS
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
 from kubesched.playground.apiserver.storage.memory import HistoryLimits
@@ -41,6 +42,14 @@ from kubesched.playground.apiserver.storage.memory import HistoryLimits
     help="Number of changes to keep for watches that resume.",
 )
 @click.option(
+    "--emulate",
+    "version",
+    type=click.Choice(VERSIONS),
+    default=TODAY,
+    show_default=True,
+    help="Version of Kubernetes whose kinds are served.",
+)
+@click.option(
     "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig to this file."
 )
 def apiserver(
@@ -50,6 +59,7 @@ def apiserver(
     bind_address: str,
     insecure_http: bool,
     history: int,
+    version: str,
     write_kubeconfig: Path | None,
 ) -> None:
     """Run the embedded Kubernetes API server."""
@@ -57,7 +67,8 @@ def apiserver(
         raise click.UsageError("specify either --data or --in-memory")
     if insecure_http and bind_address not in ("127.0.0.1", "::1", "localhost"):
         raise click.UsageError("--insecure-http serves on loopback only")
-    settings = ServerSettings(data, bind_address, port, not insecure_http, HistoryLimits(changes=history))
+    history_kept = HistoryLimits(changes=history)
+    settings = ServerSettings(data, bind_address, port, not insecure_http, history_kept, version=version)
     configure_logs()
     asyncio.run(_serve(settings, write_kubeconfig))
 

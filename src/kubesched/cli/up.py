@@ -59,6 +59,12 @@ DEFAULT_PORT = 6443
     metavar="NAME=BOOL,...",
     help="Feature gates of the scheduler and the controllers. Repeatable.",
 )
+@click.option(
+    "--emulate",
+    default="",
+    metavar="VERSION",
+    help="Version of kube-scheduler to emulate; with 1.37 the API server has its pod groups, too.",
+)
 @plugin_option
 @click.option("--reload", "is_reloading", is_flag=True, help="Reload plugin files when they change.")
 @class_cache_option
@@ -83,6 +89,7 @@ def up(
     filenames: tuple[str, ...],
     config: str | None,
     feature_gates: tuple[str, ...],
+    emulate: str,
     plugin_files: tuple[str, ...],
     is_reloading: bool,
     no_class_cache: bool,
@@ -119,7 +126,7 @@ def up(
         settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
         settings = _with_content(settings, shape, n_nodes, filenames, config)
         settings = replace(settings, delays=delays, plugin_files=plugin_files, keeps_classes=not no_class_cache)
-        settings = replace(settings, feature_gates=feature_gates)
+        settings = replace(settings, feature_gates=feature_gates, emulate=emulate)
         with _quiet_logs():
             code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig, is_reloading))
     if code:

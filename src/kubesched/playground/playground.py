@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec.structs import replace as replace_struct
 
 from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
@@ -29,8 +30,9 @@ from kubesched.live.options import RunOptions, read_options
 from kubesched.live.options.flag import GATES
 from kubesched.live.serving.debug_pages import queue_report
 from kubesched.live.serving.live_sources import LiveExplainer
+from kubesched.playground.apiserver.kinds.registry import NEXT, TODAY
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.controllers.kinds import DiscoveredKinds
+from kubesched.playground.controllers.kinds import DiscoveredKinds, Homes
 from kubesched.playground.controllers.runner import ControllerRunner, all_controllers
 from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
 from kubesched.playground.hollow_nodes.pod_plays import Delays
@@ -41,7 +43,7 @@ from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.pod_history import PodHistory
 from kubesched.playground.web.sources import WebSources
 from kubesched.playground.web.workbench import PlaygroundBench
-from kubesched.scheduler.config.feature_gates import WORKLOAD_RESOURCE_CLAIMS
+from kubesched.scheduler.config.feature_gates import NEXT_VERSION, WORKLOAD_RESOURCE_CLAIMS
 
 DETAILED_NODES = 200
 """Up to so many nodes, the page has every plugin's scores of past decisions; beyond, totals."""
@@ -107,6 +109,8 @@ class PlaygroundSettings:
     """Python files with plugins that the scheduler runs beside the others."""
     feature_gates: tuple[str, ...] = ()
     """`A=true,B=false`, for the scheduler and the controllers alike."""
+    emulate: str = ""
+    """The version of the scheduler, if not today's; of v1.37 the API server has the kinds, too."""
     keeps_classes: bool = True
     """Whether the scheduler has its class cache."""
     delays: Delays = field(default_factory=Delays)
@@ -143,7 +147,11 @@ class Playground:
             settings.plugin_files,
             settings.feature_gates,
             keeps_classes=settings.keeps_classes,
+            emulate=settings.emulate,
         )
+        is_next = self._options.configuration.emulate == NEXT_VERSION
+        self._server_settings = replace(settings.server, version=NEXT if is_next else TODAY)
+        self._home_of = Homes(NEXT_POD_GROUPS.version if is_next else POD_GROUPS.version)
         await (self._start_server_process() if settings.has_server_process else self._start_server_here())
         self.client = self._client()
         self._stack.push_async_callback(self.client.close)
@@ -170,14 +178,14 @@ class Playground:
                 raise PartEndedError(f"the {task.get_name()} stopped unexpectedly")
 
     async def _start_server_here(self) -> None:
-        server = ApiServer(replace(self._settings.server, mounts_tokens=True))
+        server = ApiServer(replace(self._server_settings, mounts_tokens=True))
         self._stack.push_async_callback(server.stop)
         await server.start()
         server.write_kubeconfig(self._settings.kubeconfig)
         self.url = server.url
 
     async def _start_server_process(self) -> None:
-        server = ServerProcess(self._settings.server, self._settings.kubeconfig)
+        server = ServerProcess(self._server_settings, self._settings.kubeconfig)
         self._stack.push_async_callback(server.stop)
         await server.start()
         self.url = server.url
@@ -197,6 +205,7 @@ class Playground:
                 jobs_have_groups=self._options.gates[WORKLOAD_WITH_JOB],
                 groups_have_claims=self._options.gates[WORKLOAD_RESOURCE_CLAIMS],
             ),
+            home_of=self._home_of,
         )
         self._stack.push_async_callback(self.controllers.stop)
         await self.controllers.start()
@@ -258,6 +267,7 @@ def scheduler_options(
     feature_gates: Sequence[str] = (),
     *,
     keeps_classes: bool = True,
+    emulate: str = "",
 ) -> RunOptions:
     """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
     Raises ConfigError, or FlagError where gates are wrong."""
@@ -268,6 +278,8 @@ def scheduler_options(
     }
     if not keeps_classes:
         given["no-class-cache"] = True
+    if emulate:
+        given["emulate"] = emulate
     if config is not None:
         given["config"] = str(config)
     if plugin_files:

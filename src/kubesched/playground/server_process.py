@@ -72,7 +72,7 @@ class ServerProcess:
     def _command(self) -> list[str]:
         settings = self._settings
         data = None if settings.data is None else str(settings.data)
-        order = ServerOrder(str(self._kubeconfig), settings.port, settings.bind_address, data)
+        order = ServerOrder(str(self._kubeconfig), settings.port, settings.bind_address, settings.version, data)
         return [sys.executable, "-m", "kubesched.playground.server_process", msgspec.json.encode(order).decode()]
 
     async def _until_serving(self, process: asyncio.subprocess.Process) -> None:
@@ -101,13 +101,14 @@ class ServerOrder(msgspec.Struct, frozen=True):
     kubeconfig: str
     port: int
     bind_address: str
+    version: str
     data: str | None = None
 
 
 def main(argument: str) -> int:
     order = msgspec.json.decode(argument, type=ServerOrder)
     data = None if order.data is None else Path(order.data)
-    settings = ServerSettings(data, order.bind_address, order.port, mounts_tokens=True)
+    settings = ServerSettings(data, order.bind_address, order.port, version=order.version, mounts_tokens=True)
     configure_logs()
     try:
         asyncio.run(_serve(settings, Path(order.kubeconfig)))

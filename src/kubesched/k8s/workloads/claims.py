@@ -79,12 +79,17 @@ def sync_pod_claims(
     return plan
 
 
-def sync_group_claims(group: PodGroup, templates: Mapping[str, ResourceClaimTemplate], names: NameSource) -> Plan:
-    """The claims of a group from templates: made once, for all of its pods."""
+def sync_group_claims(
+    group: PodGroup,
+    templates: Mapping[str, ResourceClaimTemplate],
+    names: NameSource,
+    api_version: str = f"{GROUP}/{GROUP_VERSION}",
+) -> Plan:
+    """The claims of a group from templates: made once, for all of its pods. `api_version` is the group's."""
     plan = Plan()
     if group.metadata.deletion_timestamp is not None:
         return plan
-    owner = OwnerReference("PodGroup", group.name, group.metadata.uid, f"{GROUP}/{GROUP_VERSION}", controller=True)
+    owner = OwnerReference("PodGroup", group.name, group.metadata.uid, api_version, controller=True)
     made = _claims_from_templates(plan, group, owner, group.spec.resource_claims or (), templates, names)
     if made:
         statuses = (*(group.status.resource_claim_statuses or ()), *made)

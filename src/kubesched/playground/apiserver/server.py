@@ -24,7 +24,7 @@ from kubesched.playground.apiserver.expiry import expire_forever, expire_lists_f
 from kubesched.playground.apiserver.http import tls
 from kubesched.playground.apiserver.http.app import MOST_BODY_BYTES, HttpApp, StatusServer, with_plain_headers
 from kubesched.playground.apiserver.http.authentication import TokenAuthenticator
-from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.kinds.registry import TODAY, kinds_of
 from kubesched.playground.apiserver.storage.data_directory import WHAT_TO_DO, DataDirectory, DataDirectoryError
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.sqlite import BrokenRowError, ForeignDatabaseError, SqliteStore
@@ -44,6 +44,8 @@ class ServerSettings:
     tls: bool = True
     history: HistoryLimits = field(default_factory=HistoryLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    version: str = TODAY
+    """Of Kubernetes; one of `registry.VERSIONS`."""
     mounts_tokens: bool = False
     """Whether new pods get a service account and its token; needs a controller that makes the account ``default``."""
 
@@ -94,13 +96,14 @@ class ApiServer:
 
     async def start(self) -> None:
         """Opens the store and begins to serve."""
-        data = self._settings.data
-        kinds = {kind.storage_key: kind.selectable_fields for kind in reversed(ALL_KINDS) if not kind.stored_as}
+        data, version = self._settings.data, self._settings.version
+        served = kinds_of(version)
+        kinds = {kind.storage_key: kind.selectable_fields for kind in reversed(served) if not kind.stored_as}
         if self._directory is None:
             self.store = MemoryStore(self._settings.history)
         else:
             self.store = await self._opened(self._directory, kinds)
-        api = Api(self.store, ALL_KINDS, mounts_tokens=self._settings.mounts_tokens)
+        api = Api(self.store, served, mounts_tokens=self._settings.mounts_tokens, version=version)
         policies = api.admission = AdmissionPolicies(api)
         refresh_custom_kinds(api)
         bootstrap.ensure(api, self.ca_pem)

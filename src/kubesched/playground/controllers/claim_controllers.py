@@ -70,7 +70,9 @@ class GroupClaimController:
         group = self._view.find(PodGroup, key)
         if group is not None:
             templates = self._view.of(ResourceClaimTemplate)
-            await self._context.writer.carry_out(sync_group_claims(group, templates, self._context.names))
+            await self._context.writer.carry_out(
+                sync_group_claims(group, templates, self._context.names, self._context.home_of(PodGroup).api_version)
+            )
         return None
 
 

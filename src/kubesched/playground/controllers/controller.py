@@ -16,7 +16,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.k8s.workloads.names import SAFE_LETTERS
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.kinds import DiscoveredKinds, home_of, kind_name
+from kubesched.playground.controllers.kinds import DiscoveredKinds, Homes, home_of, kind_name
 from kubesched.playground.controllers.plan_writer import PlanWriter
 
 
@@ -44,13 +44,14 @@ class ControllerContext:
     """Seconds since the epoch."""
     names: RandomNames = field(default_factory=RandomNames)
     tell: RecordEvent = say_nothing
+    home_of: Homes = home_of
 
     def event(self, component: str, item: KubeObject, reason: str, note: str, type_: str = NORMAL) -> None:
         """For `kubectl describe` of this object."""
-        self.tell(EventSource(component), reference_to(item), reason, note, type_)
+        self.tell(EventSource(component), reference_to(item, self.home_of), reason, note, type_)
 
 
-def reference_to(item: KubeObject) -> ObjectReference:
+def reference_to(item: KubeObject, home_of: Homes) -> ObjectReference:
     metadata = item.metadata
     return ObjectReference(
         kind=kind_name(type(item)),

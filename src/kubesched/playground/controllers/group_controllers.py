@@ -1,4 +1,4 @@
-"""Pod groups: one that is deleted stays until its last pod has ended, and jobs that are gangs get one of their own.
+"""Pod groups: one that is deleted stays until its last pod has ended, and jobs get one of their own.
 
 Next: `kubesched.k8s.workloads.job_groups` for which jobs, and what they get.
 """
@@ -12,17 +12,16 @@ from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
-from kubesched.k8s.model.scheduling import PROTECTION_FINALIZER, PodGroup, Workload, group_key_of
+from kubesched.k8s.model.scheduling import GROUP_VERSION, PROTECTION_FINALIZER, PodGroup, Workload, group_key_of
 from kubesched.k8s.workloads.job_groups import (
     is_group_of,
     is_new,
     is_workload_of,
-    needs_gang,
+    needs_group,
     pod_group_for,
     workload_for,
 )
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.kinds import home_of
 from kubesched.playground.controllers.volume_controllers import is_held, let_go
 
 K = TypeVar("K", bound=KubeObject)
@@ -60,13 +59,14 @@ class JobGroups:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._view = context.view
+        self._is_next = context.home_of(PodGroup).version != GROUP_VERSION
 
     async def ensure(self, job: Job, pods: Sequence[Pod]) -> None:
-        if not needs_gang(job):
+        if not needs_group(job, self._is_next):
             return
         workloads = self._workloads(job)
         if not workloads and is_new(job, pods):
-            wanted = workload_for(job)
+            wanted = workload_for(job, self._is_next)
             await self._create(wanted)
             note = f"Created Workload {wanted.name} for Job {job.name}"
             self._context.event("job-controller", job, "WorkloadCreated", note)
@@ -75,11 +75,15 @@ class JobGroups:
         if workload is None or len(workload.spec.pod_group_templates or ()) != 1:
             return
         if not self._groups(workload):
-            await self._create(pod_group_for(job, workload, home_of(Workload).api_version))
+            group = pod_group_for(job, workload, self._context.home_of(Workload).api_version, self._is_next)
+            await self._create(group)
+            if self._is_next:
+                note = f"Created PodGroup {group.name} for Job {job.name}"
+                self._context.event("job-controller", job, "PodGroupCreated", note)
 
     def group_of(self, job: Job) -> PodGroup | None:
         """None where its pods go by themselves: it has no group, or somebody else made one for it."""
-        workload = _only(self._workloads(job), job) if needs_gang(job) else None
+        workload = _only(self._workloads(job), job) if needs_group(job, self._is_next) else None
         return None if workload is None else _only(self._groups(workload), job)
 
     def _workloads(self, job: Job) -> list[Workload]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import msgspec
@@ -141,9 +141,24 @@ _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WAT
 _BY_TYPE |= {core.Pod: _BY_TYPE[ReportedPod]}
 
 
-def home_of(type_: type[KubeObject]) -> Resource:
-    """Where objects of this type live, whether typed or as documents."""
-    return _BY_TYPE[type_]
+class Homes:
+    """Where objects of a type live, whether typed or as documents. Pod groups and workloads moved in v1.37:
+    `groups_version` is the version that the server has of them."""
+
+    def __init__(self, groups_version: str = scheduling.GROUP_VERSION) -> None:
+        moved = {
+            type_: replace(_BY_TYPE[type_], version=groups_version)
+            for type_ in (scheduling.PodGroup, scheduling.Workload)
+        }
+        self._by_type = _BY_TYPE | moved
+        self.watched = tuple(self._by_type[known.type] for known in WATCHED)
+
+    def __call__(self, type_: type[KubeObject]) -> Resource:
+        return self._by_type[type_]
+
+
+home_of = Homes()
+"""In a server of today."""
 
 
 def kind_name(type_: type[KubeObject]) -> str:

@@ -22,7 +22,7 @@ from kubesched.k8s.model.merge_patch import merge_patch
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, Plan, UpdateObject
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.kinds import home_of, kind_name
+from kubesched.playground.controllers.kinds import Homes, home_of, kind_name
 from kubesched.playground.controllers.whole_objects import TYPED, Body, other_body, plain
 
 AT_ONCE = 24
@@ -47,9 +47,10 @@ NOBODY = PlanListener()
 
 
 class PlanWriter:
-    def __init__(self, api: Requester, view: ClusterView) -> None:
+    def __init__(self, api: Requester, view: ClusterView, home_of: Homes = home_of) -> None:
         self.api = api
         self._view = view
+        self._home_of = home_of
 
     async def carry_out(self, plan: Plan, body_of: BodyOf = lambda item: None, listener: PlanListener = NOBODY) -> None:
         """In order: what is made, what is changed, what is deleted. The first failure of each is raised at its end."""
@@ -81,7 +82,7 @@ class PlanWriter:
         listener.done(action, before)
 
     async def create(self, item: KubeObject, body: Body | None = None) -> None:
-        home = home_of(type(item))
+        home = self._home_of(type(item))
         if body is None:
             body = other_body(item, home.api_version, kind_name(type(item)))
         answer = await self.api.request("POST", home.path(item.namespace), body=msgspec.json.encode(body))
@@ -108,12 +109,12 @@ class PlanWriter:
     async def patch(
         self, item: KubeObject, patch: Body, *, subresource: str = "", content_type: str = MERGE_PATCH
     ) -> None:
-        path = home_of(type(item)).path(item.namespace, item.name, subresource)
+        path = self._home_of(type(item)).path(item.namespace, item.name, subresource)
         answer = await self.api.request("PATCH", path, body=msgspec.json.encode(patch), content_type=content_type)
         self._told(type(item), answer)
 
     async def delete(self, item: KubeObject, *, propagation: str = "Background", grace_s: int | None = None) -> None:
-        await self.delete_at(home_of(type(item)).path(item.namespace, item.name), item, propagation, grace_s)
+        await self.delete_at(self._home_of(type(item)).path(item.namespace, item.name), item, propagation, grace_s)
 
     async def delete_at(self, path: str, item: KubeObject, propagation: str, grace_s: int | None = None) -> None:
         """Of this very object, not of a namesake that came after it."""

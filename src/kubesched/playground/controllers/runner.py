@@ -40,9 +40,10 @@ from kubesched.playground.controllers.group_controllers import PodGroupProtectio
 from kubesched.playground.controllers.kinds import (
     LIST_OPTIONS,
     REFRESH_S,
-    WATCHED,
     CustomResourceDefinition,
     DiscoveredKinds,
+    Homes,
+    home_of,
 )
 from kubesched.playground.controllers.namespace_controllers import (
     NamespaceController,
@@ -140,11 +141,16 @@ _log = logging.getLogger("kubesched.controllers")
 
 
 class ControllerRunner:
-    def __init__(self, client: RestClient, make: MakeControllers, pace: Pace | None = None) -> None:
+    def __init__(
+        self, client: RestClient, make: MakeControllers, pace: Pace | None = None, home_of: Homes = home_of
+    ) -> None:
         self.view = ClusterView()
         self._events = EventBroadcaster(client, n_writers=EVENT_WRITERS)
-        self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
-        self._informers = Informers(client, WATCHED, InformerSettings(list_options=LIST_OPTIONS, name=NAME), pace)
+        writer = PlanWriter(client, self.view, home_of)
+        self.context = ControllerContext(self.view, writer, tell=self._events.tell, home_of=home_of)
+        self._informers = Informers(
+            client, home_of.watched, InformerSettings(list_options=LIST_OPTIONS, name=NAME), pace
+        )
         self._client = client
         self._pace = pace
         self._discovered = DiscoveredKinds(client, time.monotonic)

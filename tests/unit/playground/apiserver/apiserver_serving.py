@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 
+from kubesched.playground.apiserver.kinds.registry import TODAY
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 
@@ -66,9 +67,9 @@ class TestClient:
 
 
 @asynccontextmanager
-async def running(data: Path | None = None) -> AsyncIterator[TestClient]:
+async def running(data: Path | None = None, version: str = TODAY) -> AsyncIterator[TestClient]:
     """A server for the time of the block."""
-    server = ApiServer(ServerSettings(data=data, tls=False))
+    server = ApiServer(ServerSettings(data=data, tls=False, version=version))
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

@@ -13,8 +13,11 @@ from controlled_server import ROOT_CA
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.resources import NEXT_POD_GROUPS
 from kubesched.k8s.client.rest import RestClient
+from kubesched.playground.apiserver.kinds.registry import NEXT, TODAY
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.controllers.kinds import Homes, home_of
 from kubesched.playground.controllers.runner import ControllerRunner, MakeControllers, all_controllers
 
 DEADLINE_S = 20.0
@@ -65,16 +68,21 @@ class Cluster:
 
 
 def on_cluster(
-    scenario: Callable[[Cluster], Awaitable[None]], tmp_path: Any, make: MakeControllers | None = None
+    scenario: Callable[[Cluster], Awaitable[None]],
+    tmp_path: Any,
+    make: MakeControllers | None = None,
+    *,
+    is_next: bool = False,
 ) -> None:
-    """With all controllers, or those that `make` makes."""
+    """With all controllers, or those that `make` makes; with `is_next`, of v1.37."""
 
     async def run() -> None:
-        server = ApiServer(ServerSettings(mounts_tokens=True))
+        server = ApiServer(ServerSettings(mounts_tokens=True, version=NEXT if is_next else TODAY))
         await server.start()
         server.write_kubeconfig(tmp_path / "kubeconfig")
         client = RestClient(load_target(tmp_path / "kubeconfig"), qps=0)
-        runner = ControllerRunner(client, make or partial(all_controllers, root_ca_pem=ROOT_CA))
+        homes = Homes(NEXT_POD_GROUPS.version) if is_next else home_of
+        runner = ControllerRunner(client, make or partial(all_controllers, root_ca_pem=ROOT_CA), home_of=homes)
         try:
             await runner.start()
             await scenario(Cluster(client))

@@ -20,6 +20,9 @@ _API = "scheduling.k8s.io/v1alpha2"
 _GROUPS = f"/apis/{_API}/namespaces/default/podgroups"
 _WORKLOADS = f"/apis/{_API}/namespaces/default/workloads"
 _POD_SPEC: Body = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]}
+_NEXT_API = "scheduling.k8s.io/v1beta1"
+_NEXT_GROUPS = f"/apis/{_NEXT_API}/namespaces/default/podgroups"
+_NEXT_WORKLOADS = f"/apis/{_NEXT_API}/namespaces/default/workloads"
 _with_groups = partial(all_controllers, jobs_have_groups=True)
 _with_claims = partial(all_controllers, groups_have_claims=True)
 
@@ -217,3 +220,63 @@ def test_a_claim_is_left_when_the_group_that_it_is_reserved_for_is_gone(tmp_path
         await cluster.until(f"{_CLAIMS}/shared", lambda found: found is not None and not found["status"])
 
     on_cluster(scenario, tmp_path)
+
+
+# -- as v1.37 has them -------------------------------------------------------------------------------------------------
+
+
+def test_in_v1_37_every_job_of_nobody_else_gets_a_group_that_is_no_gang(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.ask("POST", _JOBS, _job(completionMode="NonIndexed"))
+        pods = await _pods(cluster, 2)
+        (workload,) = await _items(cluster, _NEXT_WORKLOADS)
+        (group,) = await _items(cluster, _NEXT_GROUPS)
+        name = group["metadata"]["name"]
+        assert all(pod["spec"]["schedulingGroup"] == {"podGroupName": name} for pod in pods)
+        assert group["spec"]["schedulingPolicy"] == {"basic": {}}
+        assert group["spec"]["workloadRef"] == {
+            "workloadName": workload["metadata"]["name"],
+            "templateName": "train-pgt-0",
+        }
+        owners = [(one["apiVersion"], one["kind"]) for one in group["metadata"]["ownerReferences"]]
+        assert owners == [("batch/v1", "Job"), (_NEXT_API, "Workload")]
+        job = await cluster.ask("PATCH", f"{_JOBS}/train", {"spec": {"parallelism": 3}})
+        assert job["spec"]["parallelism"] == 3
+
+    on_cluster(scenario, tmp_path, _with_groups, is_next=True)
+
+
+def test_in_v1_37_a_job_that_belongs_to_somebody_gets_no_group(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        owner = {"apiVersion": "example.com/v1", "kind": "Set", "name": "s", "uid": "1", "controller": True}
+        job = _job()
+        job["metadata"]["ownerReferences"] = [owner]
+        await cluster.ask("POST", _JOBS, job)
+        pods = await _pods(cluster, 2)
+        assert all("schedulingGroup" not in pod["spec"] for pod in pods)
+        assert await _items(cluster, _NEXT_GROUPS) == []
+
+    on_cluster(scenario, tmp_path, _with_groups, is_next=True)
+
+
+def test_in_v1_37_a_deleted_group_waits_for_its_pods_and_its_claims_belong_to_it(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        request = {"name": "r", "exactly": {"deviceClassName": "d"}}
+        template = {"metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": [request]}}}}
+        await cluster.ask("POST", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates", template)
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+        spec = {"schedulingPolicy": {"gang": {"minCount": 1}}, "resourceClaims": claims}
+        await cluster.ask("POST", _NEXT_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        await cluster.until(
+            f"{_NEXT_GROUPS}/g", lambda found: found is not None and bool(found["status"].get("resourceClaimStatuses"))
+        )
+        (claim,) = await _items(cluster, "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")
+        assert claim["metadata"]["ownerReferences"][0]["apiVersion"] == _NEXT_API
+        member = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "g"}}
+        await cluster.ask("POST", _PODS, {"metadata": {"name": "a"}, "spec": member})
+        await cluster.ask("DELETE", f"{_NEXT_GROUPS}/g")
+        assert await cluster.find(f"{_NEXT_GROUPS}/g") is not None
+        await cluster.ask("DELETE", f"{_PODS}/a")
+        await cluster.until(f"{_NEXT_GROUPS}/g", lambda found: found is None)
+
+    on_cluster(scenario, tmp_path, _with_claims, is_next=True)

@@ -22,7 +22,7 @@ from kubesched.k8s.model.meta import LabelSelector
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.policy_parts import OBJECT
-from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.kinds.registry import EVERY_KIND
 from kubesched.playground.apiserver.openapi.decoding import forget_empty_lists
 from kubesched.playground.apiserver.openapi.schemas import ANY, ValueType, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch
@@ -67,7 +67,7 @@ def _versions(criteria: Mapping[str, Any], resource: ServedResource) -> frozense
     if not is_equivalent or not resource.stored_as:
         return frozenset({resource.version})
     named = (resource.group, resource.plural)
-    return frozenset(kind.version for kind in ALL_KINDS if (kind.group, kind.plural) == named)
+    return frozenset(kind.version for kind in EVERY_KIND if (kind.group, kind.plural) == named)
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:

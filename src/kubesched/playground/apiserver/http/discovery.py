@@ -98,21 +98,28 @@ def _answer(request: web.BaseRequest, made: _Made, content_type: str) -> web.Res
     return web.Response(body=made.body, content_type=content_type, headers=headers)
 
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.4",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "python",
-    "platform": "any",
-}
+_RELEASES = {"1.36": "v1.36.4", "1.37": "v1.37.0-rc.1"}
+
+
+def _version(served: str) -> dict[str, str]:
+    major, _, minor = served.partition(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": _RELEASES[served],
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "python",
+        "platform": "any",
+    }
+
+
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUBRESOURCE_KINDS = {
     "binding": ("", "", "Binding"),
@@ -142,7 +149,7 @@ class Discovery:
             case []:
                 return _json(self._root())
             case ["version"]:
-                return _json(VERSION)
+                return _json(_version(self._api.version))
             case ["api"] | ["apis"]:
                 return self._groups(request, parts[0])
             case ["api", version]:

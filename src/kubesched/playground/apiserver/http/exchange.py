@@ -163,10 +163,11 @@ class Exchange:
         prefix = f'{found} in version "{short}" cannot be handled as a {kind}: '
         known = any(k.kind == found and k.api_version == version and not k.is_custom for k in self.api.all_kinds())
         known = known or (found in _META_KINDS and version == "v1")
-        if known and not self.target.resource.is_custom:
+        is_other_version = known and (found, version.rpartition("/")[0]) == (kind, api_version.rpartition("/")[0])
+        if known and not (is_other_version or self.target.resource.is_custom):
             own = self.target.resource.group.partition(".")[0] or "core"
             raise bad_request(f"{prefix}converting ({short}.{found}) to ({own}.{kind}): unknown conversion")
-        if self.target.resource.is_custom:
+        if is_other_version or self.target.resource.is_custom:
             raise bad_request(
                 f"the API version in the data ({version}) does not match the expected API version ({api_version})"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import zoneinfo
+from dataclasses import replace
 
 from kubesched.k8s.model.cron_schedule import schedule_problem
 from kubesched.k8s.model.times import parse_instant
@@ -243,6 +244,8 @@ JOB = KindRules(
         _selector_column("spec.selector"),
     ),
 )
+NEXT_JOB = replace(JOB, validate_admission=KindRules.validate_admission)
+"""In v1.37 the pods that run side by side may become more or fewer, also those of a gang."""
 CRON_JOB = KindRules(
     set_defaults=_set_cron_job_defaults,
     validate=_validate_cron_job,

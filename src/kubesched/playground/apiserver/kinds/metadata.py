@@ -193,22 +193,28 @@ _REASON_TEXT = (
 _LONGEST_REASON, _LONGEST_MESSAGE = 1024, 32 * 1024
 
 
-def condition_errors(conditions: Sequence[Object], path: str) -> list[InvalidField]:
+def condition_errors(conditions: Sequence[Object], path: str, *, names_missing: bool = False) -> list[InvalidField]:
+    """With `names_missing`, as since v1.37, an empty type or status is one that is missing."""
     found: list[InvalidField] = []
     seen: set[str] = set()
     for position, condition in enumerate(conditions):
         at, sort = errors.index(path, position), condition.get("type", "")
         if sort in seen:
-            found.append(errors.duplicate(f"{at}.type", sort))
+            found.append(errors.duplicate(at if names_missing else f"{at}.type", sort))
         seen.add(sort)
-        found += _one_condition_errors(condition, at)
+        found += _one_condition_errors(condition, at, names_missing)
     return found
 
 
-def _one_condition_errors(condition: Object, path: str) -> list[InvalidField]:
+def _one_condition_errors(condition: Object, path: str, names_missing: bool) -> list[InvalidField]:
     sort, status = condition.get("type", ""), condition.get("status", "")
-    found = errors.all_invalid(f"{path}.type", sort, label_key_errors(sort))
-    if status not in _STATUSES:
+    if names_missing and not sort:
+        found = [errors.required(f"{path}.type", "is required")]
+    else:
+        found = errors.all_invalid(f"{path}.type", sort, label_key_errors(sort))
+    if names_missing and not status:
+        found.append(errors.required(f"{path}.status"))
+    elif status not in _STATUSES:
         found.append(errors.unsupported(f"{path}.status", status, _STATUSES))
     generation = condition.get("observedGeneration", 0)
     if generation < 0:

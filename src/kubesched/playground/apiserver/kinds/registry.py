@@ -1,7 +1,8 @@
 """Every built-in kind that is served, by its names, and the rules of each, which are in the module of its area.
 
-``ALL_KINDS`` has the order of the real server's discovery. Kinds without an entry in ``RULES`` are stored as their
-schema says, with nothing but metadata checked. Custom resources come from ``custom.py``.
+``ALL_KINDS`` has the order of the real server's discovery, ``kinds_of`` what an emulated version has in their place.
+Kinds without an entry in ``RULES`` are stored as their schema says, with nothing but metadata checked. Custom resources
+come from ``custom.py``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kubesched.playground.apiserver.kinds import (
     custom_definitions,
     device_kinds,
     events,
+    next_pod_groups,
     nodes,
     pod_groups,
     quota_kinds,
@@ -39,6 +41,8 @@ _ADMISSION_API = "admissionregistration.k8s.io/v1"
 _RBAC_API = "rbac.authorization.k8s.io/v1"
 _STORAGE_API = "storage.k8s.io/v1"
 _ALPHA_API = "scheduling.k8s.io/v1alpha2"
+_NEXT_API = "scheduling.k8s.io/v1beta1"
+_NEXT_ALPHA_API = "scheduling.k8s.io/v1alpha3"
 
 RULES: dict[tuple[str, str], KindRules] = {
     ("v1", "Pod"): POD,
@@ -97,6 +101,11 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("scheduling.k8s.io/v1", "PriorityClass"): scheduling_kinds.PRIORITY_CLASS,
     (_ALPHA_API, "PodGroup"): pod_groups.POD_GROUP,
     (_ALPHA_API, "Workload"): pod_groups.WORKLOAD,
+    (_NEXT_API, "PodGroup"): next_pod_groups.POD_GROUP,
+    (_NEXT_API, "Workload"): next_pod_groups.WORKLOAD,
+    (_NEXT_ALPHA_API, "PodGroup"): next_pod_groups.POD_GROUP,
+    (_NEXT_ALPHA_API, "Workload"): next_pod_groups.WORKLOAD,
+    (_NEXT_ALPHA_API, "CompositePodGroup"): next_pod_groups.COMPOSITE_POD_GROUP,
     (_STORAGE_API, "CSIDriver"): storage_kinds.CSI_DRIVER,
     (_STORAGE_API, "CSINode"): storage_kinds.CSI_NODE,
     (_STORAGE_API, "CSIStorageCapacity"): storage_kinds.CSI_CAPACITY,
@@ -212,9 +221,11 @@ _AUTOSCALING = (
     ),
 )
 
+_OF_JOB = {"categories": _ALL, "subresources": STATUS, **_COUNTED}
+_JOB = _namespaced("batch/v1", "Job", "jobs", **_OF_JOB)
 _BATCH = (
     _namespaced("batch/v1", "CronJob", "cronjobs", short="cj", categories=_ALL, subresources=STATUS, **_COUNTED),
-    _namespaced("batch/v1", "Job", "jobs", categories=_ALL, subresources=STATUS, **_COUNTED),
+    _JOB,
 )
 
 _NETWORKING = (
@@ -262,10 +273,25 @@ _ADMISSION = tuple(
     for kind, plural, subresources in _ADMISSION_KINDS
 )
 
+_PRIORITY_CLASS = _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc")
 _SCHEDULING = (
-    _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc"),
-    _namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", **_ONLY_STATUS),
-    _namespaced("scheduling.k8s.io/v1alpha2", "Workload", "workloads"),
+    _PRIORITY_CLASS,
+    _namespaced(_ALPHA_API, "PodGroup", "podgroups", **_ONLY_STATUS),
+    _namespaced(_ALPHA_API, "Workload", "workloads"),
+)
+_GROUPS_FROM_ALPHA = {"from_stored": next_pod_groups.group_from_alpha, **_ONLY_STATUS, **_STRICT}
+_WORKLOADS_FROM_ALPHA = {"from_stored": next_pod_groups.workload_from_alpha, **_STRICT}
+_NEXT_SCHEDULING = (
+    _PRIORITY_CLASS,
+    _namespaced(_NEXT_API, "PodGroup", "podgroups", **_GROUPS_FROM_ALPHA),
+    _namespaced(_NEXT_API, "Workload", "workloads", **_WORKLOADS_FROM_ALPHA),
+    _namespaced(_NEXT_ALPHA_API, "CompositePodGroup", "compositepodgroups", **_ONLY_STATUS, **_STRICT),
+    _namespaced(
+        _NEXT_ALPHA_API, "PodGroup", "podgroups", stored_as="podgroups.scheduling.k8s.io", **_GROUPS_FROM_ALPHA
+    ),
+    _namespaced(
+        _NEXT_ALPHA_API, "Workload", "workloads", stored_as="workloads.scheduling.k8s.io", **_WORKLOADS_FROM_ALPHA
+    ),
 )
 
 _RESOURCE = (
@@ -329,11 +355,31 @@ ALL_KINDS: tuple[ServedResource, ...] = (
 )
 
 
+TODAY, NEXT = "1.36", "1.37"
+VERSIONS = (TODAY, NEXT)
+"""The versions of Kubernetes whose kinds can be served."""
+
+_NEXT_JOB = serve("batch/v1", "Job", "jobs", namespaced=True, rules=batch.NEXT_JOB, **_OF_JOB)
+
+
+@lru_cache(maxsize=len(VERSIONS))
+def kinds_of(version: str) -> tuple[ServedResource, ...]:
+    """What a server of this version serves."""
+    if version != NEXT:
+        return ALL_KINDS
+    changed = {_SCHEDULING[0]: _NEXT_SCHEDULING, _JOB: (_NEXT_JOB,)} | dict.fromkeys(_SCHEDULING[1:], ())
+    return tuple(kind for one in ALL_KINDS for kind in changed.get(one, (one,)))
+
+
+EVERY_KIND = (*_NEXT_SCHEDULING, *ALL_KINDS)
+"""Of all versions of Kubernetes."""
+
+
 @lru_cache(maxsize=1)
 def _by_plural() -> dict[tuple[str, str, str], ServedResource]:
-    return {(one.group, one.version, one.plural): one for one in ALL_KINDS}
+    return {(one.group, one.version, one.plural): one for one in EVERY_KIND}
 
 
 def find(group: str, version: str, plural: str) -> ServedResource | None:
-    """A built-in kind by the names of its path."""
+    """A built-in kind by the names of its path, of whichever version of Kubernetes."""
     return _by_plural().get((group, version, plural))

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kubesched.playground.apiserver.kinds.registry import TODAY
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Store, Stored
 
@@ -72,6 +73,8 @@ class Api:
     admission: Admission = field(default_factory=AdmitsAll)
     custom_kinds: tuple[ServedResource, ...] = ()
     mounts_tokens: bool = False
+    version: str = TODAY
+    """Of Kubernetes; as it is told to those who ask."""
     _by_path: dict[tuple[str, str, str], ServedResource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from kubesched.k8s.model.merge_patch import merged
 from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
 from kubesched.playground.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, printed
-from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.kinds.registry import EVERY_KIND
 from kubesched.playground.apiserver.openapi.go_json import needs_no_restoring, restore_error, restore_whole_numbers
 from kubesched.playground.apiserver.openapi.schemas import ValueType
 from kubesched.playground.apiserver.patching import json_patch, strategic
@@ -147,7 +147,13 @@ def _kind_error(resource: ServedResource, new: Object, media_type: str) -> str:
         return ""
     if version.count("/") > 1:
         return f"unexpected GroupVersion string: {version}"
-    other = next((one for one in ALL_KINDS if (one.kind, one.api_version) == (kind, version)), None)
+    other = next((one for one in EVERY_KIND if (one.kind, one.api_version) == (kind, version)), None)
+    if other is not None and (other.group_resource, other.kind) == (resource.group_resource, resource.kind):
+        stored = other.to_stored(new) if other.to_stored else new
+        shown = dict(resource.from_stored(stored) if resource.from_stored else stored)
+        new.clear()
+        new.update(shown)
+        return ""
     if other is not None:
         try:
             other.decode(plain_copy(new))
