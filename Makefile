@@ -133,6 +133,11 @@ page-pictures: setup
 test-cluster: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.live_scenarios --kubeconfig $(KUBECONFIG) $(SCENARIOS)
 
+# Pod groups beside a stock kube-scheduler: `make compare-groups KUBECONFIG=f KUBE_SCHEDULER=/usr/local/bin/kube-scheduler`.
+.PHONY: compare-groups
+compare-groups: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.group_comparison --kubeconfig $(KUBECONFIG) --kube-scheduler $(KUBE_SCHEDULER) $(OPTIONS)
+
 # Kubernetes' own e2e suite on a fresh playground: `make conformance E2E_TEST=~/e2e.test SUITES="scheduling auth"`.
 SUITES ?=
 .PHONY: conformance
