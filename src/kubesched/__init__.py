@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
-    from kubesched.planning.check.library import check
+    from kubesched.planning.check.checks import check
     from kubesched.planning.check.report import CheckReport
     from kubesched.planning.compare.comparing import compare
     from kubesched.planning.compare.metrics import CompareError
@@ -124,7 +124,7 @@ _HOMES = {
     "ComparisonReport": "kubesched.planning.compare.report",
     "compare": "kubesched.planning.compare.comparing",
     "CheckReport": "kubesched.planning.check.report",
-    "check": "kubesched.planning.check.library",
+    "check": "kubesched.planning.check.checks",
     "Agreement": "kubesched.simulator.replay.agreement",
     "ClosedReplay": "kubesched.simulator.replay.outcome",
     "replay": "kubesched.simulator.replay.library",
