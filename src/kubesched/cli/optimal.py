@@ -26,7 +26,7 @@ from kubesched.cli.planning import (
 @catalogue_options
 @click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop improving after this.")
 @keep_option
-@report_options(["resources", "priorities"])
+@report_options(["resources", "priorities", "moves"])
 def optimal(
     asked: AskedCluster,
     catalogues: tuple[str, ...],

@@ -29,12 +29,14 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
 from kubesched.planning.catalogue_files import catalogue_from, from_nodes, read_catalogue
 from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.moving import MovePlan, fewest_moves
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
 from kubesched.planning.plan.patterns import has_solver
+from kubesched.planning.plan.planned_world import planned_world
 from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
-from kubesched.planning.plan.request import PlanRequest, planned_world
+from kubesched.planning.plan.request import PlanRequest
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -45,6 +47,8 @@ from kubesched.simulator.expansion import expand
 from kubesched.simulator.library import load
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.trial import LoadedWorld
+
+_MOVES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class OptimalityReport(ReportAsPage):
     resources: tuple[FreeResource, ...]
     tiers: tuple[PriorityTier, ...]
     assumptions: tuple[str, ...]
+    moves: MovePlan | None = None
+    """How to place more pods by moving others; None if that was not found, or there is nothing to place."""
 
     @property
     def headline(self) -> str:
@@ -108,7 +114,15 @@ class OptimalityReport(ReportAsPage):
                 f" {price_text(self.cost)} {self.currency} an hour; at best {price_text(self.least_cost)} "
                 f"({share:.0f} % less)."
             )
+        if self.moves is not None and self._n_more > 0:
+            text += f" {counted(self._n_more, 'more pod')} {'fits' if self._n_more == 1 else 'fit'} after "
+            text += f"{counted(self.moves.n_moved, 'move')}."
         return text
+
+    @property
+    def _n_more(self) -> int:
+        """Pods that moves would place."""
+        return self.moves.placed[-1][1] - self.tiers[-1].placed if self.moves is not None else 0
 
     @property
     def tables(self) -> dict[str, ColumnTable]:
@@ -144,6 +158,20 @@ class OptimalityReport(ReportAsPage):
                     "most": ColumnKind.INT64,
                 },
                 [[one.priority, one.pods, one.placed, one.most] for one in self.tiers],
+            ),
+            "moves": ColumnTable(
+                {
+                    "step": ColumnKind.INT64,
+                    "pod": ColumnKind.UTF8,
+                    "priority": ColumnKind.INT64,
+                    "from_node": ColumnKind.UTF8,
+                    "to_node": ColumnKind.UTF8,
+                    "kind": ColumnKind.UTF8,
+                },
+                [
+                    [number, one.pod, one.priority, one.source or None, one.target or None, one.kind]
+                    for number, one in enumerate(self.moves.steps if self.moves else (), 1)
+                ],
             ),
         }
 
@@ -193,9 +221,33 @@ class OptimalityReport(ReportAsPage):
             ]
             if len(tiers) > 1 or any(one.placed < one.pods for one in self.tiers)
             else [],
+            self._moves(style),
             ["Assumptions", *(f"  {text}" for text in self.assumptions)],
         ]
         return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+    def _moves(self, style: Style) -> list[str]:
+        if self.moves is None or not self.moves.steps:
+            return []
+        rows = [
+            [str(number), one.pod, one.source or "(waits)", f"{one.target or '(waits)'}{' and on' * one.is_detour}"]
+            for number, one in enumerate(self.moves.steps, 1)
+        ]
+        shown = rows[: style.most(_MOVES_SHOWN)]
+        more = len(rows) - len(shown)
+        higher = [f"{n} of priority {priority} or more" for priority, n in self.moves.placed[:-1]]
+        return [
+            *wrapped(
+                f"With {counted(self.moves.n_moved, 'move')}{', the fewest possible,' * self.moves.is_fewest} "
+                f"{self.moves.placed[-1][1]} pods have a node ({self._n_more:+})"
+                f"{', ' + ', '.join(higher) if higher else ''}:",
+                indent=0,
+                hanging=2,
+                width=style.width,
+            ),
+            *table(["STEP", "POD", "FROM", "TO"], shown, indent=2, n_left=4),
+            *([f"  and {counted(more, 'step')} more (-o wide)"] if more else []),
+        ]
 
 
 def optimal(
@@ -259,6 +311,7 @@ def measure(
         least_cost=cheapest.bound if cheapest is not None and cheapest.answer == "yes" else None,
         packed_cost=cheapest.cost if cheapest is not None and cheapest.answer == "yes" else None,
         resources=tuple(resource_use(world.cluster)),
+        moves=_moves(world, watch),
         tiers=tuple(_tiers(world, given, own, config, registry, seed)),
         assumptions=tuple(_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending))),
     )
@@ -318,6 +371,13 @@ def _assumptions(fewest: PlanReport, cheapest: PlanReport | None, n_placed: int,
     if not has_solver():
         found.append("Without scipy (pip install '.[plan]' in a clone) bounds are weaker, and priorities have none.")
     return found
+
+
+def _moves(world: LoadedWorld, watch: PlanWatch) -> MovePlan | None:
+    """If somebody waits, and there is time to find out how to place more."""
+    if not world.pending or not has_solver() or not watch.goes_on():
+        return None
+    return fewest_moves(world, watch.left_s)
 
 
 # -- what is free ------------------------------------------------------------------------------------------------------

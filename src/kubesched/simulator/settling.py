@@ -9,17 +9,22 @@ Next: `trial`, whose changes these are.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kubesched.explanation.explain import Explanation
 from kubesched.explanation.layout import counted
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.reserve import run_reserve, run_unreserve
 
 if TYPE_CHECKING:
@@ -115,6 +120,30 @@ class Settling:
         if decision.node_name and self._place(scheduler, decision):
             return decision.node_name, None
         return "", self._why(info, decision)
+
+    def nodes_for(self, info: PodInfo, within: Sequence[str] | None = None) -> list[str]:
+        """The nodes, of all or of those `within`, on which the scheduler's filters let a pod that waits."""
+        return self._let_in(info, within)[0]
+
+    def place_on(self, info: PodInfo, node_name: str) -> bool:
+        """A pod that waits goes to this node, whatever its score, if the filters let it. Whether they do."""
+        names, cycle = self._let_in(info, (node_name,))
+        scheduler = self._world.scheduler_of(info)
+        if not names or scheduler is None:
+            return False
+        return self._place(scheduler, Decision(info, cycle, self._cluster.table.names, node_name))
+
+    def _let_in(self, info: PodInfo, within: Sequence[str] | None) -> tuple[list[str], CycleState]:
+        scheduler, cycle, table = self._world.scheduler_of(info), CycleState(), self._cluster.table
+        if scheduler is None or not checked_pre_enqueue(scheduler.profile, info).is_success:
+            return [], cycle
+        before = run_pre_filter(scheduler.profile, cycle, info, self._cluster.nodes)
+        if not before.status.is_success:
+            return [], cycle
+        rows = range(table.n) if within is None else [table.rows[name] for name in within]
+        asked = [row for row in rows if before.node_names is None or table.names[row] in before.node_names]
+        filtered = scheduler.filter_nodes(cycle, info, self._cluster.nodes.take(np.array(asked, dtype=np.intp)))
+        return [table.names[row] for row, fits in zip(asked, filtered.fits.tolist(), strict=True) if fits], cycle
 
     def _try(self, info: PodInfo) -> None:
         scheduler = self._world.scheduler_of(info)

@@ -15,7 +15,8 @@ from live_journal import N_NODES, N_PODS, write_journal
 
 from harness.headless_browser import NOTICE, has_browser, open_page
 from kubesched.cli.main import main
-from kubesched.simulator.replay.exact import ExactReplay, Moments
+from kubesched.simulator.replay.exact import ExactReplay
+from kubesched.simulator.replay.moments import Moments
 
 GRAVE = ("serious", "critical")
 
