@@ -12,11 +12,10 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_from
 from kubesched.planning.plan.model import PackingModel
-from kubesched.planning.plan.planned_world import planned_world
 from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
-from kubesched.planning.plan.request import PlanRequest
+from kubesched.planning.plan.request import PlanRequest, planned_world
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load

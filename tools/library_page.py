@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import kubesched
-from kubesched.simulator.plots import ReportPlots
+from kubesched.simulator.report import ReportPlots
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "library.md"
 

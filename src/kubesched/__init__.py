@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
-    from kubesched.planning.check.library import check
+    from kubesched.planning.check.checks import check
     from kubesched.planning.check.report import CheckReport
     from kubesched.planning.compare.comparing import compare
     from kubesched.planning.compare.metrics import CompareError
@@ -54,13 +54,12 @@ if TYPE_CHECKING:
     from kubesched.simulator.library import load, simulate, world
     from kubesched.simulator.options import OptionError
     from kubesched.simulator.replay.agreement import Agreement
+    from kubesched.simulator.replay.closed import ClosedReplay
     from kubesched.simulator.replay.library import replay
-    from kubesched.simulator.replay.outcome import ClosedReplay
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
     from kubesched.simulator.settling import PendingPod, Settled, TrialError
-    from kubesched.simulator.sweep import sweep
-    from kubesched.simulator.sweep_report import SweepReport
+    from kubesched.simulator.sweep import SweepReport, sweep
     from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
     __version__: str
@@ -124,9 +123,9 @@ _HOMES = {
     "ComparisonReport": "kubesched.planning.compare.report",
     "compare": "kubesched.planning.compare.comparing",
     "CheckReport": "kubesched.planning.check.report",
-    "check": "kubesched.planning.check.library",
+    "check": "kubesched.planning.check.checks",
     "Agreement": "kubesched.simulator.replay.agreement",
-    "ClosedReplay": "kubesched.simulator.replay.outcome",
+    "ClosedReplay": "kubesched.simulator.replay.closed",
     "replay": "kubesched.simulator.replay.library",
     "CapacityReport": "kubesched.planning.capacity_report",
     "capacity": "kubesched.planning.capacity",
@@ -160,7 +159,7 @@ _HOMES = {
     "plan": "kubesched.planning.plan.library",
     "Settled": "kubesched.simulator.settling",
     "SimulationReport": "kubesched.simulator.report",
-    "SweepReport": "kubesched.simulator.sweep_report",
+    "SweepReport": "kubesched.simulator.sweep",
     "TrialError": "kubesched.simulator.settling",
     "WorldTrial": "kubesched.simulator.trial",
     "LoadedWorld": "kubesched.simulator.trial",

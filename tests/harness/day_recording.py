@@ -34,9 +34,8 @@ from kubesched.scheduler.engine.score import Seeded
 from kubesched.simulator.recording.lines import STRUCTS
 from kubesched.simulator.recording.reader import ObjectSeen, Recorded, Synced
 from kubesched.simulator.recording.writer import RecordingWriter
-from kubesched.simulator.replay.closed import ReplayWorld
-from kubesched.simulator.replay.open_replay import open_replay
-from kubesched.simulator.replay.outcome import PodLife
+from kubesched.simulator.replay.closed import PodLife, ReplayWorld
+from kubesched.simulator.replay.library import open_replay
 
 DAY_S = 86_400.0
 START_S = 1_767_225_600.0

@@ -109,14 +109,14 @@ def _warn_of_gates(workloads: list[BenchWorkload]) -> None:
 
 
 def _run_all(workloads: list[BenchWorkload], settings: BenchSettings, output: str) -> bool:
-    from kubesched.simulator.bench import report
+    from kubesched.simulator.bench import runner
 
     if output == "text":
-        click.echo(report.table_head())
+        click.echo(runner.table_head())
     all_placed = True
     for workload in workloads:
         result = _measure(workload, settings) if len(workloads) == 1 else measure_apart(workload, settings)
-        click.echo(report.to_json(result) if output == "json" else report.table_row(result))
+        click.echo(runner.to_json(result) if output == "json" else runner.table_row(result))
         if result.problem:
             say_error(f"{result.workload}: {result.problem}")
             all_placed = False

@@ -47,7 +47,7 @@ def show(files: tuple[str, ...], prices: str | None, output: str) -> None:
         if output != "text":
             print_record(found.to_dict(), output)
             return
-        from kubesched.planning.catalogue_text import render_catalogue
+        from kubesched.planning.catalogue import render_catalogue
 
         click.echo(render_catalogue(found))
 

@@ -73,7 +73,7 @@ def check(
 
 def _run(path: Path, server: ServerChoice) -> CheckReport:
     from kubesched.planning.check.check_file import read_check_file
-    from kubesched.planning.check.library import run_check
+    from kubesched.planning.check.checks import run_check
 
     asked = read_check_file(path)
     cluster: LoadedCluster | None = None
@@ -90,23 +90,22 @@ def _live(server: ServerChoice) -> LoadedCluster:
 
 
 def _print(report: CheckReport, output: str) -> None:
-    from kubesched.planning.check import formats
-    from kubesched.planning.check.report import render_check
+    from kubesched.planning.check.report import github, junit, markdown, render_check, sarif
     from kubesched.planning.report_pages import check_page
 
     match output:
         case "json" | "yaml":
             print_record(report.to_dict(), output)
         case "junit":
-            click.echo(formats.junit(report), nl=False)
+            click.echo(junit(report), nl=False)
         case "sarif":
-            click.echo(json.dumps(formats.sarif(report), indent=2))
+            click.echo(json.dumps(sarif(report), indent=2))
         case "markdown":
-            click.echo(formats.markdown(report), nl=False)
+            click.echo(markdown(report), nl=False)
         case "html":
             click.echo(check_page("kubesched check", report).to_html(), nl=False)
         case "github":
-            click.echo(formats.github(report), nl=False)
+            click.echo(github(report), nl=False)
         case _:
             print_answer(lambda style: render_check(report, style), output)
     write_report(lambda command: check_page(command, report))
@@ -114,7 +113,7 @@ def _print(report: CheckReport, output: str) -> None:
 
 def _init(dump: str | None, change: str, path: Path) -> None:
     from kubesched.cli.files import InputError, write_files
-    from kubesched.planning.check.library import first_check
+    from kubesched.planning.check.checks import first_check
     from kubesched.simulator.library import load
 
     if dump is None:

@@ -74,7 +74,7 @@ def compare(
         --variant large:nodes=3xm7i.2xlarge,catalogue=aws.json --until-ci 1%
     """
     from kubesched.planning.compare.comparing import ComparedInput, HowMany, compare_variants
-    from kubesched.planning.usage import read_usage
+    from kubesched.planning.resizing import read_usage
     from kubesched.simulator.options import SimulationOptions
 
     how_many = HowMany(seeds, None if until_ci is None else _share(until_ci))

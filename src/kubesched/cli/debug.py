@@ -51,8 +51,7 @@ def debug(directory: str, plugin_files: tuple[str, ...], commands: tuple[str, ..
     """
     from kubesched.k8s.errors import KubeschedError
     from kubesched.planning.moments_page import MomentsPage
-    from kubesched.simulator.replay.exact import ExactReplay
-    from kubesched.simulator.replay.moments import Moments
+    from kubesched.simulator.replay.exact import ExactReplay, Moments
 
     try:
         replay = ExactReplay(Path(directory), plugin_files)

@@ -89,7 +89,7 @@ def replay(
 
 def _opened(recording: str, chosen: ChosenScheduler, from_: str | None, to: str | None) -> Agreement:
     from kubesched.simulator.recording.reader import RecordingReader
-    from kubesched.simulator.replay.open_replay import open_replay
+    from kubesched.simulator.replay.library import open_replay
 
     path = Path(recording)
     started_s = RecordingReader(path).header.started_s
@@ -104,8 +104,7 @@ def _opened(recording: str, chosen: ChosenScheduler, from_: str | None, to: str 
 
 
 def _closed(recording: str, chosen: ChosenScheduler, seed: int, output: str) -> None:
-    from kubesched.simulator.replay.closed import closed_replay
-    from kubesched.simulator.replay.outcome import render_closed
+    from kubesched.simulator.replay.closed import closed_replay, render_closed
 
     found = closed_replay(
         Path(recording), chosen.config, registry=chosen.registry, emulation=chosen.emulation, seed=seed

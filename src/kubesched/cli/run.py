@@ -20,11 +20,10 @@ from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig import is_in_cluster, load_in_cluster_target, load_target
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler
+from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler, read_policy
 from kubesched.live.logs import configure_logs
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
-from kubesched.live.policy_config_map import read_policy
 from kubesched.live.serving.settings import ServingError
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.scheduler.config import ConfigError

@@ -1,6 +1,6 @@
 """Answers as HTML for notebooks: the headline, tables and lists, with a style of their own for light and dark.
 
-Nothing in it is code or comes from elsewhere, and every text is escaped. Next: `kubesched.simulator.report_html`.
+Nothing in it is code or comes from elsewhere, and every text is escaped. Next: `kubesched.simulator.report_text`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     configuration → informers → event recorder → health checks and secure port → cache sync → leader election → loop
 
 While the API server prepares its lists, the secure port is made ready, which imports half as much as all before it.
-With `delayCacheUntilActive`, informers start only once this copy leads.
+With `delayCacheUntilActive`, informers start only once this copy leads. A Policy that `--policy-configmap` names is
+read before all that (`read_policy`).
 
 Next: `shell` for how the loop is run, `writes` for what it asks for, `kubesched.cli.run` for the command.
 """
@@ -23,10 +24,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.client.errors import AnswerLost, Unreachable
+from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.k8s.client.event_recorder import EventRecorder
 from kubesched.k8s.client.event_recorder.events import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.k8s.client.leader_election import (
@@ -40,6 +42,7 @@ from kubesched.k8s.client.leader_election import (
 )
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.list_watch import Pace, scheduler_informers
+from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.k8s.client.target import ServerTarget
@@ -53,17 +56,17 @@ from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.logs.setup import level_of
 from kubesched.live.options.effective import configuration_yaml, emulation_yaml
-from kubesched.live.options.serving import shown_families
-from kubesched.live.options.settings import RunOptions
+from kubesched.live.options.settings import RunOptions, shown_families
 from kubesched.live.shell import TAINT_RULES, LiveShell, Loop, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
-from kubesched.live.writes.writer import EffectWriter, LeaderGate
+from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
+from kubesched.older.config import PolicyConfigMap
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop, reload_plugins
-from kubesched.scheduler.config import LeaderElectionConfiguration
+from kubesched.scheduler.config import ConfigError, LeaderElectionConfiguration
+from kubesched.scheduler.config.errors import FieldError
 from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD, NEXT_VERSION
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
@@ -72,6 +75,7 @@ from kubesched.simulator.recording.engine_journal import JournalledLoop
 
 if TYPE_CHECKING:
     from kubesched.live.serving.server import MorePages, SecureServer
+
 
 _log = logging.getLogger("kubesched.run")
 
@@ -383,3 +387,35 @@ async def _end(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+class ConfigMapData(msgspec.Struct, frozen=True):
+    """What is looked at of a ConfigMap."""
+
+    data: dict[str, str] | None = None
+
+
+async def read_policy(target: ServerTarget, where: PolicyConfigMap) -> bytes:
+    """Asks the server of the target, once."""
+    client = RestClient(target)
+    try:
+        return await policy_in(client, where)
+    finally:
+        await client.close()
+
+
+async def policy_in(client: Requester, where: PolicyConfigMap) -> bytes:
+    """The text under the key `policy.cfg`. Raises `ConfigError` if it is not there, `ClientConfigError` if the server
+    cannot be asked."""
+    source = str(where)
+    try:
+        answer = await client.request("GET", f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}")
+    except ApiError as refused:
+        text = f"couldn't get policy config map {where.namespace}/{where.name}: {refused}"
+        raise ConfigError([FieldError("", text)]) from None
+    except (Unreachable, AnswerLost) as lost:
+        raise ClientConfigError(f"{source}: {lost}") from None
+    found = msgspec.json.decode(answer, type=ConfigMapData).data or {}
+    if where.KEY not in found:
+        raise ConfigError([FieldError("", f'missing policy config map value at key "{where.KEY}"')], source)
+    return found[where.KEY].encode()

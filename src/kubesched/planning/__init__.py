@@ -2,5 +2,6 @@
 
 Every answer is played: whatever is said to fit was placed by the scheduler with the given configuration.
 
-Next: a module for each question; `node_groups` for how nodes are grouped, `catalogue` for what can be bought.
+Next: a module for each question; `node_groups` for how nodes are grouped, `catalogue` for what can be
+bought, `copies` for how pods are added.
 """

@@ -4,7 +4,7 @@ What is pending is placed first. Then copies come one after another until one fi
 nodes is asked by itself, with all other nodes cordoned: they still count as topology domains. Several seeds and orders
 of arrival are several runs, and what fits is what fits in all of them.
 
-Next: `copy_placing`, which places the copies; `remedies` for what would let more fit; `capacity_report`.
+Next: `copies`, which places the copies; `remedies` for what would let more fit; `capacity_report`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists
 from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
-from kubesched.planning.app_copies import Application
 from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
-from kubesched.planning.copy_placing import CopyRules, place_copies
+from kubesched.planning.copies import Application, CopyRules, place_copies
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.node_groups import grouped
 from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
-from kubesched.planning.workload_copies import (
+from kubesched.planning.resting_workloads import (
     Replica,
     ShapeError,
     find_workload,

@@ -1,7 +1,8 @@
-"""A catalogue: the machines that can be had, where, and what an hour of each costs.
+"""A catalogue: the machines that can be had, where, and what an hour of each costs; what the nodes of a cluster cost.
 
 A shape is a kind of machine, an offer a zone and a capacity type in which it is sold, a pool what the nodes made of it
-have in common. Prices are whole numbers of 10⁻⁹ of the currency, so that sums are exact.
+have in common. Prices are whole numbers of 10⁻⁹ of the currency, so that sums are exact. Nodes cost what they say
+themselves, or what a catalogue says of their instance type.
 
 Next: `catalogue_files` reads catalogues, `new_nodes` makes nodes of offers.
 """
@@ -14,8 +15,10 @@ from dataclasses import replace as changed
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from kubesched.explanation.layout import counted, readable, table
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model.core import Taint
+from kubesched.k8s.model.core import Node, Taint
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units
 from kubesched.k8s.model.selectors import Requirement
 from kubesched.k8s.model.spelling import did_you_mean
 
@@ -26,6 +29,8 @@ ZONE = "topology.kubernetes.io/zone"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
+PRICE = "kubesched.dev/price"
+"""The label or annotation of a node that says what an hour of it costs."""
 _MOST_PRICE = 10**6
 
 
@@ -224,3 +229,83 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
 
 def _taint_record(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+
+
+def render_catalogue(catalogue: Catalogue) -> str:
+    n_offers = sum(1 for _ in catalogue.options())
+    priced = [option.offer.price for option in catalogue.options() if option.offer.price is not None]
+    span = f", {price_text(min(priced))} to {price_text(max(priced))} {catalogue.currency} an hour" if priced else ""
+    unpriced = n_offers - len(priced)
+    missing = f"; {counted(unpriced, 'offer')} without a price" if unpriced else ""
+    header = ["SHAPE", "CPU", "MEMORY", "PODS", "OTHER", "ZONES", "PRICE"]
+    shapes = sorted(catalogue.shapes, key=lambda shape: (_cheapest(shape) is None, _cheapest(shape) or 0, shape.name))
+    lines = table(header, [_row(shape) for shape in shapes], indent=0)
+    return "\n".join([f"{counted(len(shapes), 'shape')}, {counted(n_offers, 'offer')}{span}{missing}", "", *lines])
+
+
+def _cheapest(shape: Shape) -> int | None:
+    return min((offer.price for offer in shape.offers if offer.price is not None), default=None)
+
+
+def _row(shape: Shape) -> list[str]:
+    units = node_units(dict(shape.allocatable), "allocatable")
+    other = [f"{name}={n}" for name, n in units.items() if "/" in name and n]
+    zones = sorted({offer.zone for offer in shape.offers if offer.zone})
+    price = _cheapest(shape)
+    amounts = [readable(CPU, units.get(CPU, 0)), readable(MEMORY, units.get(MEMORY, 0)), str(units.get(PODS, 0))]
+    cost = "unknown" if price is None else price_text(price)
+    return [shape.name, *amounts, ",".join(other) or "-", ",".join(zones) or "-", cost]
+
+
+class NodePrices:
+    """An hour of each node, in 10⁻⁹ of the currency. Where nothing says what any node costs, each costs 1: then costs
+    are numbers of nodes."""
+
+    def __init__(self, nodes: list[Node], catalogue: Catalogue | None) -> None:
+        """Raises CatalogueError if a catalogue has no prices, or a node says nonsense."""
+        self._offers = {} if catalogue is None else _offers(catalogue)
+        if catalogue is not None and not self._offers:
+            raise CatalogueError(catalogue.source, "", "no offer has a price")
+        known = {node.name: self._of(node) for node in nodes}
+        self.are_counted = all(price is None for price in known.values())
+        """Costs are numbers of nodes."""
+        self.currency = "" if self.are_counted else "USD" if catalogue is None else catalogue.currency
+        self.unknown = [] if self.are_counted else sorted(name for name, price in known.items() if price is None)
+
+    def of(self, node: Node) -> int:
+        """0 for a node about which nothing is said while others have a price."""
+        return NANOS if self.are_counted else self._of(node) or 0
+
+    def _of(self, node: Node) -> int | None:
+        labels = node.metadata.labels or {}
+        said = (node.metadata.annotations or {}).get(PRICE) or labels.get(PRICE)
+        if said is not None:
+            try:
+                return read_price(said)
+            except PriceError as error:
+                raise CatalogueError("", f"node {node.name}: {PRICE}", str(error)) from None
+        kind, zone, capacity_type = (labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+        asked = ((kind, zone, capacity_type), (kind, "", capacity_type), (kind, zone, ""), (kind, "", ""))
+        return next((self._offers[key] for key in asked if key in self._offers), None)
+
+
+def _offers(catalogue: Catalogue) -> dict[tuple[str, str, str], int]:
+    """By instance type, zone and capacity type; also by type alone, the dearest, for nodes that do not say more."""
+    found: dict[tuple[str, str, str], int] = {}
+    for shape in catalogue.shapes:
+        for offer in shape.offers:
+            if offer.price is not None:
+                found[shape.name, offer.zone, offer.capacity_type] = offer.price
+    for (name, zone, capacity_type), price in list(found.items()):
+        for key in ((name, "", capacity_type), (name, zone, ""), (name, "", "")):
+            if key != (name, zone, capacity_type):
+                found[key] = max(found.get(key, 0), price)
+    return found
+
+
+def money(amount: int, currency: str) -> str:
+    """An amount of 10⁻⁹ as people read it; without a currency, a number of nodes."""
+    if not currency:
+        count = amount // NANOS
+        return f"{count} node{'' if abs(count) == 1 else 's'}"
+    return f"{amount / NANOS:,.2f} {currency}/h"

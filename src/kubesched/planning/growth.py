@@ -5,7 +5,7 @@ a smaller one does not, so nothing between two steps is taken for granted, and t
 fails. What grows is the number of replicas, or what each pod requests; then all pods are placed again, as after a
 rollout of everything.
 
-Next: `workload_copies`, which makes replicas; `resizing` for other requests.
+Next: `resting_workloads`, which makes replicas; `resizing` for other requests.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node, is_daemon
-from kubesched.planning.copy_admission import CopyAdmission
-from kubesched.planning.copy_placing import CopyEntry
+from kubesched.planning.copies import CopyAdmission, CopyEntry
 from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.resizing import Resizing
-from kubesched.planning.workload_copies import Replica, n_replicas, replicas_of, scaled_workloads, title_of
+from kubesched.planning.resting_workloads import Replica, n_replicas, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 

@@ -26,7 +26,7 @@ from kubesched.k8s.workloads.admission import admit_pod
 from kubesched.k8s.workloads.replicas import n_wanted
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
 from kubesched.planning.catalogue import ZONE
-from kubesched.planning.workload_copies import ShapeError, pod_of_shape
+from kubesched.planning.resting_workloads import ShapeError, pod_of_shape
 from kubesched.simulator.trial import WorldTrial
 
 NAMESPACE = "kubesched-keep"

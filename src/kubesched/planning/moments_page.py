@@ -1,6 +1,6 @@
 """The moments of a scheduler's journal as a page: a slider over its attempts; the cluster, the queue and why, then.
 
-Next: `kubesched.simulator.replay.moments`, which finds them; `html_report` for what pages have in common.
+Next: `kubesched.simulator.replay.exact`, which finds them; `html_report` for what pages have in common.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from html import escape
 
 from kubesched.explanation.layout import counted
 from kubesched.planning.html_report import whole_page
-from kubesched.simulator.replay.moments import Moments
+from kubesched.simulator.replay.exact import Moments
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,10 @@ from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.moving import MovePlan, fewest_moves
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
 from kubesched.planning.plan.patterns import has_solver
-from kubesched.planning.plan.planned_world import planned_world
 from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
-from kubesched.planning.plan.request import PlanRequest
+from kubesched.planning.plan.request import PlanRequest, planned_world
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration

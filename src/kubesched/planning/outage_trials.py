@@ -27,7 +27,7 @@ from kubesched.planning.outage_report import (
     why_missing,
     worst_first,
 )
-from kubesched.planning.owners import PodOwners
+from kubesched.planning.resting_workloads import PodOwners
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SimulationInput

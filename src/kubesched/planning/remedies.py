@@ -4,7 +4,7 @@ Asked are the smallest changes that `kubesched explain` finds for the copy that 
 kind that the cluster has. Nodes that come or change are tried with the copies in place. A change of the pod is one of
 all copies, which are placed again.
 
-Next: `kubesched.explanation.changes`, which finds the changes; `copy_placing`, which places the copies.
+Next: `kubesched.explanation.changes`, which finds the changes; `copies`, which places the copies.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
 from kubesched.planning.capacity_report import Remedy
 from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, Option
 from kubesched.planning.catalogue_files import from_nodes
-from kubesched.planning.daemons import daemon_makers, daemons_of, join_with_daemons
+from kubesched.planning.new_nodes import daemon_makers, daemons_of, join_with_daemons
 from kubesched.planning.node_groups import group_of
-from kubesched.planning.workload_copies import Replica
+from kubesched.planning.resting_workloads import Replica
 from kubesched.simulator.trial import WorldTrial
 
 MOST_MORE = 10_000

@@ -12,8 +12,20 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubesched.explanation.layout import Style, Tone, listed
-from kubesched.planning.html_maps import MOST_TILES, Tile, flow, node_map
-from kubesched.planning.html_plots import Bar, Difference, Hit, bars, forest, levels, matrix, shares
+from kubesched.planning.html_plots import (
+    MOST_TILES,
+    Bar,
+    Difference,
+    Hit,
+    Tile,
+    bars,
+    flow,
+    forest,
+    levels,
+    matrix,
+    node_map,
+    shares,
+)
 from kubesched.planning.html_report import ReportPage
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 

@@ -1,7 +1,7 @@
 """`kubesched.explain`: about a pod, a workload, a namespace or a node, whatever is asked about.
 
 The command line and the library answer with the same functions. Next: `kubesched.explanation.targets` for the names of
-what may be asked about, `one_pod` for workloads without pods, `kubesched.explanation`, which does the work.
+what may be asked about, `expansion` for workloads without pods, `kubesched.explanation`, which does the work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
-from kubesched.simulator.one_pod import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
+from kubesched.simulator.expansion import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
 
 Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation
 

@@ -18,8 +18,7 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
-from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 Amounts = dict[str, int]
 

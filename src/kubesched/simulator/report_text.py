@@ -1,13 +1,16 @@
 """The report as text: what became of each workload, what waits and why, preemptions, and how full the nodes are.
 
-Each section is a list of lines, empty where there is nothing to tell. The wide form has every pod.
+Each section is a list of lines, empty where there is nothing to tell. The wide form has every pod. Notebooks get the
+same as HTML (`report_html`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.layout import Style, Tone, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
@@ -17,6 +20,8 @@ from kubesched.simulator.virtual.cluster import VirtualCluster
 
 if TYPE_CHECKING:
     from kubesched.simulator.report import SimulationReport
+    from kubesched.simulator.sequence import PlacedSequence
+
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -305,3 +310,70 @@ def _tone(report: SimulationReport) -> Tone:
 
 def _tie(tie_break: str) -> str:
     return "name" if tie_break == "name" else "chance"
+
+
+_HTML_ROWS_SHOWN = 12
+_NAMES_SHOWN = 3
+
+
+def report_html(report: SimulationReport) -> str:
+    first, *rest = headline(report)
+    is_waiting = bool(report.summary["states"].get("Pending"))
+    return block(
+        paragraph(first, "head bad" if is_waiting else "head good"),
+        *(paragraph(line, "dim") for line in rest),
+        _workloads(report),
+        _pending(report),
+        _nodes(report),
+        *(paragraph(line, "dim") for line in total_section(report)),
+    )
+
+
+def _workloads(report: SimulationReport) -> str:
+    states: dict[tuple[str, str], Counter[str]] = {}
+    for row in report.pods.to_rows():
+        owner = (str(row["namespace"]), str(row["workload"] or f"Pod {row['name']}"))
+        states.setdefault(owner, Counter())[str(row["state"])] += 1
+    for row in report.not_created.to_rows():
+        states.setdefault((str(row["namespace"]), str(row["workload"])), Counter())["Pending"] += int(row["pods"] or 0)
+    rows = [
+        (*owner, ", ".join(f"{n} {state}" for state, n in sorted(counts.items())))
+        for owner, counts in sorted(states.items(), key=lambda entry: (-entry[1]["Pending"], entry[0]))
+    ]
+    return _cut_rows(["namespace", "workload", "pods"], rows)
+
+
+def _pending(report: SimulationReport) -> str:
+    by_message: dict[str, list[str]] = {}
+    for row in report.pending:
+        by_message.setdefault(row["message"], []).append(f"{row['namespace']}/{row['name']}")
+    rows = [
+        (len(pods), listed(pods, _NAMES_SHOWN), message)
+        for message, pods in sorted(by_message.items(), key=lambda entry: -len(entry[1]))
+    ]
+    return _cut_rows(["pending", "pods", "why"], rows)
+
+
+def _nodes(report: SimulationReport) -> str:
+    used = {(row["node"], row["resource"]): row for row in report.utilisation.to_rows()}
+    rows = []
+    for row in report.nodes.to_rows():
+        shares = []
+        for resource in (CPU, MEMORY):
+            found = used.get((row["name"], resource))
+            whole = 0 if found is None else int(found["allocatable"] or 0)
+            asked = 0 if found is None else int(found["requested"] or 0)
+            shares.append(f"{asked / whole:.0%} of {readable(resource, whole)}" if whole else "-")
+        rows.append((str(row["name"]), str(row["state"]), row["pods"], *shares))
+    return _cut_rows(["node", "state", "pods", "cpu requested", "memory requested"], rows)
+
+
+def _cut_rows(header: list[str], rows: Sequence[Sequence[object]]) -> str:
+    more = len(rows) - _HTML_ROWS_SHOWN
+    told = paragraph(f"and {counted(more, 'more row')}", "dim") if more > 0 else ""
+    return html_table(header, rows[:_HTML_ROWS_SHOWN]) + told
+
+
+def sequence_html(placed: PlacedSequence) -> str:
+    rows = [(step.pod, step.node or "-", step.feasible, step.message if not step.node else "") for step in placed.steps]
+    return block(paragraph(placed.headline, "head"), _cut_rows(["pod", "node", "feasible nodes", "why not"], rows))

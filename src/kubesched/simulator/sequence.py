@@ -92,7 +92,7 @@ class PlacedSequence:
 
     def _repr_html_(self) -> str:
         """As notebooks show it."""
-        from kubesched.simulator.report_html import sequence_html
+        from kubesched.simulator.report_text import sequence_html
 
         return sequence_html(self)
 

@@ -19,8 +19,7 @@ from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.simulator.api_model.interpreter import EffectInterpreter
-from kubesched.simulator.api_model.pod_effects import delete_pod
+from kubesched.simulator.api_model.interpreter import EffectInterpreter, delete_pod
 from kubesched.simulator.api_model.store import TypedStore
 
 NAMESPACE = "default"

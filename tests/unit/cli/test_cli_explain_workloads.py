@@ -14,7 +14,7 @@ from kubesched.cli.main import main
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS
-from kubesched.simulator.one_pod import with_one_pod
+from kubesched.simulator.expansion import with_one_pod
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -20,7 +20,7 @@ from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.simulator.recording.reader import BoundSeen, Recorded
 from kubesched.simulator.replay.agreement import Agreement
 from kubesched.simulator.replay.judge import BindingJudge
-from kubesched.simulator.replay.open_replay import judged
+from kubesched.simulator.replay.library import judged
 
 N_BINDINGS = 150
 

@@ -11,10 +11,9 @@ from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
-from kubesched.live.writes.writer import EffectWriter, LeaderGate
+from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 
 MANY = 3 * MAX_CONNECTIONS
 LAST = PodKey(f"shop/web-{MANY - 1}")

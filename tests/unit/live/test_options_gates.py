@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.live.options import FeatureGates, FlagError
 from kubesched.live.options.flag import GATES
-from kubesched.live.options.gates import read_gates
+from kubesched.live.options.read import read_gates
 from kubesched.scheduler.config.feature_gates import (
     GATE_NEEDS,
     GATES_WITHOUT_EFFECT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.live.options import MetricsSettings
-from kubesched.live.options.serving import shown_families
+from kubesched.live.options.settings import shown_families
 from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
 from kubesched.scheduler.engine.metrics.series import Distribution, MetricFamily
 

@@ -21,7 +21,7 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.simulator.recording.reader import BoundSeen, GapSeen, RecordingReader
 from kubesched.simulator.recording.writer import RecordingWriter
 from kubesched.simulator.replay.judge import BindingJudge
-from kubesched.simulator.replay.open_replay import open_replay
+from kubesched.simulator.replay.library import open_replay
 
 CONFIG = (
     GivenConfiguration.read(

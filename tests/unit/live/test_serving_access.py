@@ -14,13 +14,14 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError
 from kubesched.live.serving.authentication import (
     ANONYMOUS,
     AuthenticationError,
+    ReviewError,
     TokenReviews,
     UserInfo,
     bearer_token,
+    review,
 )
 from kubesched.live.serving.filters import PATH as ACCESS_PATH
 from kubesched.live.serving.filters import AccessDecision, AlwaysAllowedPaths, Authorizer
-from kubesched.live.serving.reviews import ReviewError, review
 from kubesched.live.serving.settings import AuthorizationSettings, ServingError, ServingSettings
 
 ALICE = {"Authorization": "Bearer alice"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.k8s.client.errors import ClientConfigError, Unreachable
+from kubesched.live.live_scheduler import policy_in
 from kubesched.live.options import FlagError, RunOptions, parse_flags, read_options
-from kubesched.live.policy_config_map import policy_in
 from kubesched.older.config import PolicyConfigMap
 from kubesched.scheduler.config import ConfigError
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import kubesched
 from kubesched.cli.main import main
-from kubesched.planning.app_copies import ApplicationError
+from kubesched.planning.copies import ApplicationError
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

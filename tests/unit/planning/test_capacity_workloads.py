@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import kubesched
 from kubesched.cli.main import main
-from kubesched.planning.workload_copies import NoSuchWorkloadError
+from kubesched.planning.resting_workloads import NoSuchWorkloadError
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

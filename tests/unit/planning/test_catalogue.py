@@ -13,9 +13,8 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.storage import CSINode
 from kubesched.planning.catalogue import Catalogue, price_text, read_price
-from kubesched.planning.catalogue_files import catalogue_from, read_catalogue, together, with_prices
+from kubesched.planning.catalogue_files import catalogue_from, read_catalogue, reserved, together, with_prices
 from kubesched.planning.new_nodes import node_from_offer
-from kubesched.planning.reserves import reserved
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plan" / "catalogue.yaml"
 GI = 1 << 30

@@ -14,8 +14,17 @@ from click.testing import CliRunner
 import kubesched
 from kubesched.cli.main import main
 from kubesched.k8s.errors import KubeschedError
-from kubesched.planning.check.formats import MARKDOWN_LIMIT, github, junit, markdown, sarif
-from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
+from kubesched.planning.check.report import (
+    MARKDOWN_LIMIT,
+    CheckFinding,
+    CheckReport,
+    Passed,
+    RuleResult,
+    github,
+    junit,
+    markdown,
+    sarif,
+)
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "check" / "check.yaml"
 

@@ -20,9 +20,14 @@ from kubesched.cli.main import main
 from kubesched.k8s.errors import KubeschedError
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_in
-from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationError, ConsolidationRequest
+from kubesched.planning.consolidate.consolidation import (
+    BudgetError,
+    Consolidation,
+    ConsolidationError,
+    ConsolidationRequest,
+    nodes_allowed,
+)
 from kubesched.planning.consolidate.report import ConsolidationReport
-from kubesched.planning.consolidate.rounds import BudgetError, nodes_allowed
 
 Manifest = dict[str, Any]
 SHAPES = {f"size-{cpu}": {"cpu": str(cpu), "memory": f"{cpu * 4}Gi", "pods": "110"} for cpu in (1, 2, 4, 8, 16)}

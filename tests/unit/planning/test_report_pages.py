@@ -13,8 +13,7 @@ from resting_clusters import node, random_cluster, workload
 import kubesched
 from kubesched.cli.main import main
 from kubesched.planning.catalogue_files import read_catalogue
-from kubesched.planning.html_maps import MOST_TILES, Tile, flow, node_map
-from kubesched.planning.html_plots import Hit, matrix
+from kubesched.planning.html_plots import MOST_TILES, Hit, Tile, flow, matrix, node_map
 from kubesched.planning.html_report import ReportAsPage
 
 ROOT = Path(__file__).parents[3]

@@ -14,8 +14,7 @@ from kubesched.live.options.command import FlagsCommand, GivenFlags, parse_flags
 from kubesched.live.options.effective import configuration_yaml, write_configuration
 from kubesched.live.options.flag import FlagError
 from kubesched.live.options.read import read_options
-from kubesched.live.options.serving import shown_families
-from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
+from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions, shown_families
 from kubesched.scheduler.config.feature_gates import FeatureGates
 
 __all__ = [

@@ -2,23 +2,25 @@
 
 The order is kube-scheduler's: versions and feature gates, logs, all other flags at once, then the configuration.
 Whatever a user can get wrong is a `FlagError` or a `ConfigError`; what is merely without effect is a warning in the
-outcome. kubesched is v1.36, and says so when `--emulated-version` asks it to be another.
+outcome. kubesched is v1.36, and says so when `--emulated-version` asks it to be another. A gate that concerns other
+components is taken and does nothing, as in kube-scheduler: clusters hand the same flag to all of them.
 
-Next: `gates`, `serving`, `effective` for the parts, `settings` for the outcome.
+Next: `effective` for the configuration, `settings` for the outcome; `kubesched.scheduler.config.feature_gates` for what
+gates mean.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from kubesched.live.options import serving
+from kubesched.live.options import settings
 from kubesched.live.options.command import GivenFlags
 from kubesched.live.options.effective import (
     BaseScheduler,
@@ -28,15 +30,13 @@ from kubesched.live.options.effective import (
     ignored_flags,
     split_gates,
 )
-from kubesched.live.options.flag import FlagError, FlagUse
+from kubesched.live.options.flag import BOOL, FlagError, FlagUse
 from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME
-from kubesched.live.options.gates import asked_gates, read_gates
-from kubesched.live.options.serving import FlagValue, metrics_settings
-from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
+from kubesched.live.options.settings import FlagValue, LogSettings, MetricsSettings, RunOptions, metrics_settings
 from kubesched.live.serving.settings import ServingError, ServingSettings
 from kubesched.scheduler.config.configuration import extender_warnings
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.feature_gates import SWITCHES
+from kubesched.scheduler.config.feature_gates import KNOWN_GATES, SWITCHES, FeatureGates, GateError, check_gates
 from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
 
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?")
@@ -137,7 +137,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
         warnings=(
             *gate_warnings,
             *_warnings_without_effect(given),
-            *serving.serving_warnings(value),
+            *settings.serving_warnings(value),
             *ignored_flags(given),
             *scheduler.notes,
             *extender_warnings(assembled.config.extenders),
@@ -195,16 +195,58 @@ def _checked(value: FlagValue) -> tuple[ServingSettings | None, MetricsSettings]
     metrics = metrics_settings(value, metrics_errors)
     errors = [
         *check_versions(value("emulated-version"), value("min-compatibility-version")),
-        *serving.serving_errors(value),
+        *settings.serving_errors(value),
         *map(str, metrics_errors),
     ]
     if errors:
         raise FlagError.of(errors)
     try:
-        return serving.serving_settings(value), metrics
+        return settings.serving_settings(value), metrics
     except ServingError as problem:
         raise FlagError(str(problem)) from None
 
 
 def _path(text: str) -> Path | None:
     return Path(text) if text else None
+
+
+_KUBE = "kube"
+
+
+def read_gates(given: Iterable[tuple[str, str]]) -> tuple[FeatureGates, tuple[str, ...]]:
+    """The gates, and warnings, from (component, `Gate=true`) as `--feature-gates` has them."""
+    try:
+        return check_gates(asked_gates(given))
+    except GateError as problem:
+        raise FlagError.of(list(problem.errors)) from None
+
+
+def asked_gates(given: Iterable[tuple[str, str]]) -> dict[str, bool]:
+    """What the flag says, unchecked."""
+    return _asked(_gates_of_kube(tuple(given)))
+
+
+def _gates_of_kube(given: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    components = {component for component, _ in given}
+    if {"", _KUBE} <= components:
+        raise FlagError("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
+    for component, text in given:
+        if component not in ("", _KUBE):
+            raise FlagError(f"component not registered: {component}")
+        yield text
+
+
+def _asked(texts: Iterable[str]) -> dict[str, bool]:
+    """What was asked for, in order; the last one counts."""
+    asked: dict[str, bool] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise FlagError(f"missing bool value for {name}")
+        try:
+            asked[name] = BOOL.parse(value)
+        except ValueError as problem:
+            raise FlagError(f"invalid value of {name}={value}, err: {problem}") from None
+        if name not in KNOWN_GATES:
+            raise FlagError(f"unrecognized feature gate: {name}")
+    return asked

@@ -23,8 +23,17 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubesched.k8s.connections.site import plain_headers, plain_text
 from kubesched.live.serving import answers
-from kubesched.live.serving.authentication import AuthenticationError, Authenticator, UserInfo, VerifiedChains
-from kubesched.live.serving.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
+from kubesched.live.serving.authentication import (
+    AuthenticationError,
+    Authenticator,
+    ExpiringCache,
+    ReviewClient,
+    ReviewError,
+    Sleep,
+    UserInfo,
+    VerifiedChains,
+    review,
+)
 from kubesched.live.serving.settings import AuthorizationSettings, ServingError
 
 PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -29,6 +29,7 @@ from kubesched.live.serving.authentication import (
     Authenticator,
     ClusterLookup,
     RequestHeaders,
+    ReviewClient,
     TokenReviews,
     check_header_names,
 )
@@ -37,7 +38,6 @@ from kubesched.live.serving.component_pages import ComponentPages, HealthPages, 
 from kubesched.live.serving.debug_pages import DebugPages
 from kubesched.live.serving.filters import Authorizer
 from kubesched.live.serving.metrics_pages import MetricsPages
-from kubesched.live.serving.reviews import ReviewClient
 from kubesched.live.serving.settings import AuthenticationSettings, ServingError, ServingSettings
 from kubesched.live.serving.sources import HealthRecords, Sources
 

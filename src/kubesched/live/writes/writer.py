@@ -8,6 +8,9 @@ them we learn what became of a write whose answer was lost with the lease.
 Bindings beyond those that connections can carry stand in line as they are, without a task each: when ten thousand pods
 are decided in a second, most of them would only wait. While there are bindings, events give way (`is_quiet`).
 
+Calls to extenders are plain HTTP POSTs, each extender with the TLS settings of its own
+(`kubesched.scheduler.engine.extender` has what is said).
+
 Next: `kubesched.live.shell`, which hands effects over.
 """
 
@@ -15,12 +18,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, TypeVar, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from kubesched.framework.effects import (
     BindPod,
@@ -37,16 +42,18 @@ from kubesched.framework.effects import (
     Withheld,
     WriteObject,
 )
-from kubesched.k8s.client.errors import NotSent
+from kubesched.k8s.client.errors import ClientConfigError, NotSent
 from kubesched.k8s.client.event_recorder.events import EventToRecord, pod_reference
 from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import FindPod, PodWrites
+from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
+from kubesched.scheduler.config.configuration import hide_password
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     ClaimRequest,
@@ -56,6 +63,9 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class LeaderGate:
@@ -351,3 +361,86 @@ def _outcome(action: object, task: asyncio.Task[object]) -> object:
         return Withheld()
     _log.error("Write failed unexpectedly", exc_info=problem, extra={"fields": fields})
     return Failed(str(problem) or type(problem).__name__)
+
+
+class ExtenderCalls:
+    """`close` it at the end. Raises `NotSent` as the gate does."""
+
+    def __init__(self, extenders: Sequence[ExtenderConfiguration], left_s: Callable[[], float] = lambda: inf) -> None:
+        """`left_s` says for how many more seconds we may write: a call that binds is a write."""
+        self._left_s = left_s
+        self._bind_verbs = [extender.bind_verb for extender in extenders]
+        self._contexts = [_tls_context(number, extender) for number, extender in enumerate(extenders)]
+        self._names = [(extender.tls_config or ExtenderTLSConfig()).server_name or None for extender in extenders]
+        self._session: aiohttp.ClientSession | None = None
+
+    async def call(self, action: CallExtender) -> bytes | Failed:
+        import aiohttp  # takes a tenth of a second: only who has extenders waits for it
+
+        limit_s = action.timeout_s
+        if action.verb == self._bind_verbs[action.extender] and (limit_s := min(limit_s, self._left_s())) <= 0:
+            raise NotSent
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        context, shown = self._contexts[action.extender], hide_password(action.url)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._post(self._session, action, context)
+        except TimeoutError:
+            return Failed(f'Post "{shown}": context deadline exceeded')
+        except (aiohttp.ClientError, OSError) as problem:
+            return Failed(f'Post "{shown}": {problem}')
+
+    async def _post(
+        self, session: aiohttp.ClientSession, action: CallExtender, context: ssl.SSLContext | None
+    ) -> bytes | Failed:
+        headers = {"Content-Type": "application/json"}
+        async with session.post(
+            action.url,
+            data=action.body,
+            headers=headers,
+            ssl=True if context is None else context,
+            server_hostname=self._names[action.extender],
+        ) as answer:
+            body = await answer.read()
+            if answer.status == 200:
+                return body
+            return Failed(
+                f"failed {action.verb} with extender at URL {hide_password(action.url)}, code {answer.status}"
+            )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def _tls_context(number: int, extender: ExtenderConfiguration) -> ssl.SSLContext | None:
+    """None: as the system has it. Raises `ClientConfigError` that names the field.
+
+    As in kube-scheduler, HTTPS without authorities to trust means to trust anybody.
+    """
+    tls = extender.tls_config or ExtenderTLSConfig()
+    if extender.tls_config is None and not extender.enable_https:
+        return None
+    where = f"extenders[{number}].tlsConfig"
+    authorities = _material(tls.ca_data, tls.ca_file, where, "caFile")
+    certificate = _material(tls.cert_data, tls.cert_file, where, "certFile")
+    key = _material(tls.key_data, tls.key_file, where, "keyFile")
+    try:
+        context = make_tls_context(authorities=authorities, verify=not extender.trusts_anybody)
+        if certificate is not None and key is not None:
+            show_certificate(context, certificate, key)
+    except TlsMaterialError as problem:
+        raise ClientConfigError(f"{where}: {problem}") from None
+    return context
+
+
+def _material(data: bytes, file: str, where: str, field: str) -> bytes | None:
+    if data:
+        return data
+    if not file:
+        return None
+    try:
+        return Path(file).read_bytes()
+    except OSError as problem:
+        raise ClientConfigError(f"{where}.{field}: {file}: {problem.strerror}") from None

@@ -1,4 +1,7 @@
-"""Answers the rules of a check, each on the cluster with the change in it, for several seeds."""
+"""`kubesched.check`: answers the rules of a check file, each on the cluster with the change in it, for several seeds.
+
+Whoever has no check file yet gets a first one for the cluster (`first_check`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,8 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, node_units, pod_resources
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.planning.capacity import MOST_COPIES, capacity
-from kubesched.planning.catalogue import NANOS, Catalogue
+from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
+from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.check.check_file import (
     CapacityRule,
     CheckError,
@@ -31,16 +36,90 @@ from kubesched.planning.check.check_file import (
     Rule,
     Source,
     UpgradeRule,
+    read_check_file,
 )
 from kubesched.planning.check.positions import FieldPath, Position, Positions, fields_of, path_of_spec
 from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 from kubesched.planning.outage import outage
-from kubesched.planning.owners import PodOwners
-from kubesched.planning.prices import NodePrices
+from kubesched.planning.resting_workloads import PodOwners
 from kubesched.planning.upgrade.upgrading import upgrade
 from kubesched.simulator.library import load
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
+
+
+def check(path: str | PathLike[str], *, cluster: LoadedCluster | None = None) -> CheckReport:
+    """Runs the checks of a file of kind Check: `check("check.yaml").passed`.
+
+    Paths in the file are relative to it. A `cluster` takes the place of the one that the file names, and is needed
+    where that is a live one.
+    """
+    where = Path(path)
+    return run_check(read_check_file(where), where, cluster)
+
+
+def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None) -> CheckReport:
+    directory = path.parent
+    if cluster is None:
+        if asked.cluster.live is not None:
+            raise CheckError(f"{path}: cluster.live: give the cluster, or run kubesched check")
+        cluster = load(directory / asked.cluster.file)
+    if not cluster.nodes:
+        raise CheckError(f"{path}: cluster: there are no nodes in {asked.cluster.file or 'it'}")
+    sources = source_paths(asked.change, directory)
+    config: Any = str(directory / asked.config) if asked.config else None
+    run = CheckRun(
+        asked,
+        cluster,
+        load(*map(Path, sources)),
+        load(*map(Path, source_paths(asked.base, directory))),
+        Positions(sources, Path.cwd()),
+        source=str(path),
+        config=config,
+        catalogue=read_catalogue(str(directory / asked.catalogue)) if asked.catalogue else None,
+    )
+    return run.report()
+
+
+FIRST_CHECK = """\
+# Is this change fit to be merged? Run it with: kubesched check {name}
+apiVersion: kubesched.dev/v1alpha1
+kind: Check
+metadata:
+  name: before-merge
+cluster:
+  {cluster}
+change:
+  - dir: {change}        # the manifests of the pull request, rendered
+seeds: 5                  # ties are broken otherwise each time; a yes is a yes for all
+checks:
+  - name: fits
+    fits: {{}}
+  - name: room for a rollout
+    fits: {{rollingUpdate: true}}
+  - name: headroom
+    capacity: {{shape: {shape}, atLeast: 1}}
+{zones}  - name: requests
+    requests: {{cpu: required, memory: required}}
+"""
+_ZONES = """\
+  - name: zones
+    outage: {every: zone}
+"""
+
+
+def first_check(cluster: LoadedCluster, cluster_line: str, change: str, name: str) -> str:
+    """A check file to begin with: what most would want of this cluster."""
+    zone = "topology.kubernetes.io/zone"
+    zones = {str((node.get("metadata", {}).get("labels") or {}).get(zone)) for node in _nodes(cluster)} - {"None"}
+    return FIRST_CHECK.format(
+        name=name, cluster=cluster_line, change=change, shape="500m/1Gi", zones=_ZONES if len(zones) > 1 else ""
+    )
+
+
+def _nodes(cluster: LoadedCluster) -> list[dict[str, Any]]:
+    return [cluster.get("node", name) for name in cluster.nodes]
+
 
 _HOURS_A_MONTH = 730
 _ROUNDING = 1e-9

@@ -18,15 +18,14 @@ from typing import Any
 from kubesched.k8s.loaded_cluster import Objects
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.times import Span
-from kubesched.planning.catalogue import Catalogue
+from kubesched.planning.catalogue import Catalogue, NodePrices
 from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.compare.metrics import CompareError, MeasuredRun, Metric, chosen_metrics
 from kubesched.planning.compare.parting import Parting, first_difference, scores_at
 from kubesched.planning.compare.report import ComparedRun, ComparisonReport
 from kubesched.planning.compare.variants import ComparedVariant, variant_of
-from kubesched.planning.prices import NodePrices
+from kubesched.planning.resizing import PodUsage, read_usage
 from kubesched.planning.statistics import LOOKS, allowed_error, can_look_often
-from kubesched.planning.usage import PodUsage, read_usage
 from kubesched.scheduler.plugin_loading import assemble
 from kubesched.simulator.library import checked_input, span_option
 from kubesched.simulator.loading import SimulationInput

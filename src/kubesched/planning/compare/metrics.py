@@ -17,10 +17,9 @@ from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.workloads.pod_states import POD_PENDING
-from kubesched.planning.catalogue import NANOS, Catalogue
+from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
 from kubesched.planning.optimal import resource_use
-from kubesched.planning.prices import NodePrices
-from kubesched.planning.usage import PodUsage
+from kubesched.planning.resizing import PodUsage
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.trial import LoadedWorld

@@ -26,7 +26,7 @@ from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.compare.metrics import CompareError
 from kubesched.planning.new_nodes import node_from_offer
-from kubesched.planning.plan.planned_world import without_nodes
+from kubesched.planning.plan.request import without_nodes
 from kubesched.planning.resizing import Resizing, read_resizing
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator import loading

@@ -6,9 +6,8 @@ budgets allow; all of them must find a node while it is still there, as a topolo
 Read `consolidation` first; then
 
 - `rules` for what keeps a pod, and so its node, where it is, with the names that kubectl, Karpenter and Cluster
-  Autoscaler have for it; `budgets` for how many pods may leave at a time;
+  Autoscaler have for it, and for how many pods may leave at a time;
 - `removal` for one attempt, `replacements` for the machines that could take a node's place;
-- `state` for the cluster as it changes step by step, `search` for our policy, `peers` for those of Karpenter and
-  Cluster Autoscaler, `bound` for what no policy could go below;
-- `dry_run` for a single node, `report` and `report_text` for the answer.
+- `state` for the cluster as it changes step by step, `policies` for ours and those of Karpenter and Cluster Autoscaler;
+- `dry_run` for a single node, `report` for the answer.
 """

@@ -2,6 +2,10 @@
 
 `best` searches from what closing all surplus nodes at once gives, from what Karpenter would do and, with a catalogue,
 from a small cluster bought again; it takes what saves most. So it never saves less than Karpenter's policy.
+
+Steps that the scheduler has judged one after another are carried out together, as many nodes at a time as asked for and
+as a pool's budget allows, if the scheduler finds a place for all their pods then, too (`in_rounds`). Beside the answer
+stands what no policy could go below (`cheapest_possible`).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from os import PathLike
 from typing import Any
 
@@ -19,22 +24,24 @@ from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.requests import CPU, MEMORY
-from kubesched.planning.catalogue import Catalogue
-from kubesched.planning.consolidate.bound import cheapest_possible
-from kubesched.planning.consolidate.budgets import RestingBudgets
-from kubesched.planning.consolidate.peers import cluster_autoscaler, karpenter
-from kubesched.planning.consolidate.removal import NodeRemover, node_amounts
+from kubesched.k8s.workloads.pod_states import READY
+from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
+from kubesched.planning.consolidate.policies import (
+    cluster_autoscaler,
+    from_compaction,
+    from_karpenter,
+    from_rebuying,
+    karpenter,
+)
+from kubesched.planning.consolidate.removal import NodeRemover, PodMove, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeBeforeAfter
-from kubesched.planning.consolidate.rounds import in_rounds
-from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
-from kubesched.planning.consolidate.search import from_compaction, from_karpenter, from_rebuying
+from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, RestingBudgets
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
-from kubesched.planning.daemons import daemon_makers
 from kubesched.planning.headroom import keep_free, told
+from kubesched.planning.new_nodes import daemon_makers
 from kubesched.planning.node_groups import group_of, nodes_of
-from kubesched.planning.owners import PodOwners
-from kubesched.planning.prices import NodePrices
+from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
 
@@ -306,3 +313,125 @@ class Consolidation:
         yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
         yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not asked."
+
+
+class BudgetError(KubeschedError, ValueError):
+    """A budget of nodes is neither a number nor a percentage."""
+
+
+def nodes_allowed(budget: str, n_nodes: int, n_not_ready: int) -> int:
+    """How many nodes of a pool may be disrupted at a time: percentages round up; what is not ready counts already."""
+    text = budget.removesuffix("%")
+    if not text.isdecimal():
+        raise BudgetError(f'budget "{budget}" is neither a number of nodes nor a percentage')
+    most = ceil(n_nodes * int(text) / 100) if budget.endswith("%") else int(text)
+    return max(0, most - n_not_ready)
+
+
+def in_rounds(
+    state: ConsolidationState, steps: Sequence[ConsolidationStep], parallel: int, budget: str
+) -> tuple[list[ConsolidationStep], list[int]]:
+    """The steps with the moves that they mean then, and the number of each one's round, from 1 on."""
+    one_by_one = list(steps), list(range(1, len(steps) + 1))
+    allowed = _allowed(state, budget) if budget else None
+    if parallel == 1:
+        return one_by_one
+    done: list[ConsolidationStep] = []
+    rounds: list[int] = []
+    with state.forked() as trial:
+        for name in (name for step in steps for name in step.cordon):
+            trial.cordon(name)
+        while len(done) < len(steps):
+            waiting = steps[len(done) : len(done) + parallel]
+            together = next(
+                (
+                    made
+                    for size in range(len(waiting), 0, -1)
+                    if _within(state, waiting[:size], parallel, allowed) and (made := _together(state, waiting[:size]))
+                ),
+                None,
+            )
+            if together is None:
+                return one_by_one
+            rounds += [rounds[-1] + 1 if rounds else 1] * len(together)
+            done += together
+    return done, rounds
+
+
+def _allowed(state: ConsolidationState, budget: str) -> dict[str, int]:
+    pools: dict[str, list[bool]] = {}
+    for name in state.world.nodes:
+        node = state.node(name)
+        conditions = {one.type: one.status for one in node.status.conditions or ()}
+        pools.setdefault(group_of(node, "pool") or "", []).append(conditions.get(READY, "True") == "True")
+    return {pool: nodes_allowed(budget, len(ready), ready.count(False)) for pool, ready in pools.items()}
+
+
+def _within(
+    state: ConsolidationState, steps: Sequence[ConsolidationStep], parallel: int, allowed: dict[str, int] | None
+) -> bool:
+    if len(steps) == 1:
+        return True
+    names = [name for step in steps for name in step.delete]
+    if len(names) > parallel or any(name not in state.world.cluster.table.rows for name in names):
+        return False
+    counts = Counter(group_of(state.node(name), "pool") or "" for name in names)
+    return allowed is None or all(count <= max(1, allowed.get(pool, 0)) for pool, count in counts.items())
+
+
+def _together(state: ConsolidationState, steps: Sequence[ConsolidationStep]) -> list[ConsolidationStep] | None:
+    """The steps as they go together; None if pods would find no node."""
+    with state.forked() as trial:
+        for one in (one for step in steps for one in step.launch):
+            state.remover.launch(trial, one.option)
+        result = state.remover.attempt(trial, [name for step in steps for name in step.delete], at_once=True)
+        if not result.is_possible:
+            return None
+        trial.commit()
+    by_source: dict[str, list[PodMove]] = {}
+    for move in result.moves:
+        by_source.setdefault(move.source, []).append(move)
+    return [
+        replace(
+            step,
+            moves=tuple(move for name in step.delete for move in by_source.get(name, ())),
+            waves=max(result.waves),
+        )
+        for step in steps
+    ]
+
+
+_RESOURCES = (CPU, MEMORY)
+
+
+def cheapest_possible(state: ConsolidationState) -> int:
+    """An hour, in 10⁻⁹ of the currency; the best of a bound for each resource."""
+    table = state.world.cluster.table
+    movable = set(state.candidates())
+    pinned = [name for name in state.world.nodes if name not in movable]
+    fixed = sum(map(state.price, pinned))
+    best = fixed
+    for resource in _RESOURCES:
+        has, asked = table.allocatable.get(resource), table.requested.get(resource)
+        if has is None or asked is None:
+            continue
+        rows = [table.rows[name] for name in state.world.nodes]
+        kept_rows = [table.rows[name] for name in pinned]
+        needed = int(asked.data[rows].sum()) - int(has.data[kept_rows].sum())
+        for name in movable:
+            needed -= state.asked_by_daemons(name, resource)
+        offers = [(state.price(name), int(has.data[table.rows[name]])) for name in movable]
+        best = max(best, fixed + _fractional(offers, state.replacements.best_rate(resource), needed))
+    return -(-best // NANOS) * NANOS if state.prices.are_counted else best
+
+
+def _fractional(offers: list[tuple[int, int]], rate: float, needed: int) -> int:
+    """The least that so much of a resource costs, from nodes of which a part may be taken and, at `rate`, machines."""
+    cost = 0.0
+    for price, amount in sorted((one for one in offers if one[1] > 0), key=lambda one: one[0] / one[1]):
+        if needed <= 0 or price / amount >= rate:
+            break
+        taken = min(amount, needed)
+        cost += price * taken / amount
+        needed -= taken
+    return int(cost + (max(0, needed) * rate if needed > 0 and rate != float("inf") else 0.0))

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
+from kubesched.planning.catalogue import money
 from kubesched.planning.consolidate.consolidation import Consolidation
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.html_report import ReportAsPage
-from kubesched.planning.prices import money
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.trial import LoadedWorld
 

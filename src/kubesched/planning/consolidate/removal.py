@@ -17,10 +17,10 @@ from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
-from kubesched.planning.consolidate.budgets import RestingBudgets
-from kubesched.planning.daemons import daemon_makers, daemons_of, join_with_daemons
+from kubesched.planning.consolidate.rules import RestingBudgets
 from kubesched.planning.headroom import is_headroom
-from kubesched.planning.owners import PodOwners
+from kubesched.planning.new_nodes import daemon_makers, daemons_of, join_with_daemons
+from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.settling import PendingPod, Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 

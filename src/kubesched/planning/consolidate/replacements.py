@@ -14,8 +14,7 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.planning.catalogue import Catalogue, Option
-from kubesched.planning.daemons import daemons_of
-from kubesched.planning.new_nodes import node_from_offer
+from kubesched.planning.new_nodes import daemons_of, node_from_offer
 
 Amounts = dict[str, int]
 _MOST_MIXES = 6

@@ -1,20 +1,26 @@
-"""What keeps a pod where it is: the rules of `kubectl drain`, of Karpenter and of Cluster Autoscaler.
+"""What keeps a pod where it is: the rules of `kubectl drain`, Karpenter and Cluster Autoscaler, and disruption budgets.
 
 A reason has a name of the peer's own, by which its users look it up, and is told in our words. Pods that go with their
-node (daemons, static pods) keep nobody.
+node (daemons, static pods) keep nobody. Budgets say how many pods may leave at a time: whatever leaves finds another
+place and runs there, so what a budget allows is the same again afterwards.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.core import Node
+from msgspec.structs import replace
+
+from kubesched.framework.pod_info import PodInfo, PodSignature
+from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.meta import controller_of
-from kubesched.k8s.workloads.pod_states import belongs_to_its_node
-from kubesched.planning.consolidate.budgets import RestingBudgets
+from kubesched.k8s.workloads.budgets import BudgetSelectors, disruptions_allowed
+from kubesched.k8s.workloads.pod_states import POD_RUNNING, belongs_to_its_node
 from kubesched.planning.headroom import is_headroom
+from kubesched.planning.resting_workloads import PodOwners
+from kubesched.simulator.trial import LoadedWorld
 
 RULES = ("drain", "karpenter", "cluster-autoscaler")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -152,3 +158,55 @@ def _blocked(reason: str, text: str, info: PodInfo) -> KeepReason:
 def _local_volumes(info: PodInfo, *, host_paths: bool) -> list[str]:
     volumes = info.spec.volumes or ()
     return [one.name for one in volumes if one.empty_dir is not None or (host_paths and one.host_path is not None)]
+
+
+class RestingBudgets:
+    def __init__(self, world: LoadedWorld, owners: PodOwners) -> None:
+        budgets = world.cluster.objects.pod_disruption_budgets
+        self._selectors = BudgetSelectors()
+        self._covering: dict[PodSignature, tuple[str, ...]] = {}
+        for budget in budgets.values():
+            self._selectors.put(budget)
+        covered: dict[str, list[Pod]] = {key: [] for key in budgets}
+        for info in world.cluster.placed.values():
+            for key in self.covering(info):
+                covered[key].append(_as_running(info.pod))
+        self.allowed = {
+            key: disruptions_allowed(budget, covered[key], owners.scale_of) for key, budget in budgets.items()
+        }
+        """How many of its pods may leave at a time."""
+
+    def covering(self, info: PodInfo) -> tuple[str, ...]:
+        """The budgets that a pod counts for."""
+        if is_headroom(info.key):
+            return ()
+        known = self._covering.get(info.signature)
+        if known is None:
+            known = self._covering[info.signature] = tuple(self._selectors.covering(info.namespace, info.labels))
+        return known
+
+    def waves(self, pods: Sequence[PodInfo]) -> list[list[PodInfo]]:
+        """The pods in the order in which they may leave: each wave when the one before it has its place. Pods that may
+        not leave at all must have been left out."""
+        waves: list[list[PodInfo]] = []
+        waiting = list(pods)
+        while waiting:
+            taken: Counter[str] = Counter()
+            wave, later = [], []
+            for info in waiting:
+                keys = self.covering(info)
+                if all(taken[key] < self.allowed[key] for key in keys):
+                    taken.update(keys)
+                    wave.append(info)
+                else:
+                    later.append(info)
+            assert wave, "a pod that a budget keeps was to leave"
+            waves.append(wave)
+            waiting = later
+        return waves
+
+
+def _as_running(pod: Pod) -> Pod:
+    """A pod that was just placed will run."""
+    is_new = pod.status.phase != POD_RUNNING and not pod.status.conditions
+    return replace(pod, status=PodStatus(phase=POD_RUNNING)) if is_new else pod

@@ -15,13 +15,12 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
-from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, Option
+from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, NodePrices, Option
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.rules import EvictionRules, KeepReason
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.node_groups import group_of
-from kubesched.planning.prices import NodePrices
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -2,9 +2,17 @@
 
 If no machine holds more value than it costs, then no set of machines that holds all pods costs less than the pods are
 worth together. What fits on nodes that are there is subtracted. Limits on what may be bought enter with a value each:
-a machine then costs what it takes of the limit, too, and the limit's value times its size is given back.
+a machine then costs what it takes of the limit, too, and the limit's value times its size is given back. A proof
+consists of the values; everything else is worked out from them (`certificate`).
 
-A proof consists of the values; everything else is worked out from them (`certificate`).
+The most valuable pods that one node can hold are found by branch and bound (`best_pattern`): exact, in whole numbers,
+without a solver. Pods are tried in the order of their value for what they take, where `weights` make one amount of all
+resources. That one amount also gives the bound: whatever fits on the node fits in it, so no branch whose bound is too
+low can hold a better answer. Any weights are valid; good ones make it fast.
+
+The simplest values come from prices of the resources such that no machine is worth more than it costs
+(`u · capacity <= price`): the best such prices are a small linear program, solved here by the simplex method
+(`best_prices`).
 """
 
 from __future__ import annotations
@@ -16,8 +24,6 @@ from math import ceil, gcd
 
 import numpy as np
 
-from kubesched.planning.plan.aggregate import resource_prices
-from kubesched.planning.plan.knapsack import BestPattern, best_pattern
 from kubesched.planning.plan.model import Floats, FreeRoom, Ints, PackingModel
 
 _WEIGHT_SCALE = 10**6
@@ -197,3 +203,192 @@ def rounded_up(model: PackingModel, cost: int) -> int:
     for price in model.price.tolist():
         common = gcd(common, int(price))
     return cost if common <= 1 else -(-cost // common) * common
+
+
+@dataclass(frozen=True, slots=True)
+class BestPattern:
+    pattern: tuple[int, ...]
+    """(n_classes,)"""
+    value: int
+    """Of the pattern."""
+    most: int
+    """No pattern is worth more. Equal to `value` unless the search was cut, or asked to be near enough."""
+
+
+def best_pattern(
+    values: Sequence[int],
+    requests: Sequence[Sequence[int]],
+    capacity: Sequence[int],
+    most: Sequence[int],
+    weights: Sequence[int],
+    *,
+    most_steps: int = 20_000,
+    slack: int = 0,
+) -> BestPattern:
+    """`most` has for each class how many pods may be there at all. Branches that could gain at most `slack` are not
+    looked at. After `most_steps`, what is left counts with its bound."""
+    n = len(values)
+    used = [c for c in range(n) if most[c] > 0 and values[c] > 0]
+    sizes = {c: sum(w * a for w, a in zip(weights, requests[c], strict=True)) for c in used}
+    order = sorted(used, key=lambda c: (sizes[c] > 0, -values[c] / sizes[c] if sizes[c] else 0.0, c))
+    search = _Search(
+        [values[c] for c in order],
+        [[(r, a) for r, a in enumerate(requests[c]) if a > 0] for c in order],
+        [sizes[c] for c in order],
+        [most[c] for c in order],
+        list(capacity),
+        most_steps,
+        slack,
+    )
+    search.run(sum(w * a for w, a in zip(weights, capacity, strict=True)))
+    pattern = [0] * n
+    for c, x in zip(order, search.best, strict=True):
+        pattern[c] = x
+    return BestPattern(tuple(pattern), search.best_value, max(search.best_value, search.skipped))
+
+
+class _Search:
+    __slots__ = (
+        "_capacity",
+        "_most",
+        "_needs",
+        "_sizes",
+        "_slack",
+        "_steps",
+        "_values",
+        "best",
+        "best_value",
+        "skipped",
+    )
+
+    def __init__(
+        self,
+        values: list[int],
+        needs: list[list[tuple[int, int]]],
+        sizes: list[int],
+        most: list[int],
+        capacity: list[int],
+        most_steps: int,
+        slack: int,
+    ) -> None:
+        self._values = values
+        self._needs = needs
+        self._sizes = sizes
+        self._most = most
+        self._capacity = capacity
+        self._steps = most_steps
+        self._slack = slack
+        self.best = [0] * len(values)
+        self.best_value = 0
+        self.skipped = 0
+        """The highest bound of a branch that was not looked at."""
+
+    def run(self, room: int) -> None:
+        self._descend(0, 0, room, [0] * len(self._values))
+
+    def bound(self, k: int, room: int) -> int:
+        """No more value than this comes from the classes from `k` on, in so much room; rounded up."""
+        total = 0
+        for value, size, most in zip(self._values[k:], self._sizes[k:], self._most[k:], strict=True):
+            whole = size * most
+            if whole <= room:
+                total += value * most
+                room -= whole
+            else:
+                return total - (-value * room // size)
+        return total
+
+    def _descend(self, k: int, value: int, room: int, chosen: list[int]) -> None:
+        if value > self.best_value:
+            self.best_value = value
+            self.best = chosen.copy()
+        if k == len(self._values):
+            return
+        capacity, needs, size, worth = self._capacity, self._needs[k], self._sizes[k], self._values[k]
+        x = self._most[k]
+        for r, a in needs:
+            x = min(x, capacity[r] // a)
+        for r, a in needs:
+            capacity[r] -= x * a
+        while True:
+            reach = value + x * worth + self.bound(k + 1, room - x * size)
+            if reach <= self.best_value + self._slack or self._steps <= 0:
+                self.skipped = max(self.skipped, reach)
+                if self._steps > 0:
+                    break  # fewer of this class reach no further
+            else:
+                self._steps -= 1
+                chosen[k] = x
+                self._descend(k + 1, value + x * worth, room - x * size, chosen)
+            if x == 0:
+                break
+            x -= 1
+            for r, a in needs:
+                capacity[r] += a
+        chosen[k] = 0
+        for r, a in needs:
+            capacity[r] += x * a
+
+
+_MOST_PIVOTS = 500
+_TINY = 1e-12
+
+
+def resource_prices(model: PackingModel) -> Floats:
+    """(n_resources,) what a unit of each resource is worth, such that no machine has more than it costs."""
+    if not len(model.options) or not len(model.classes):
+        return np.zeros(len(model.resources))
+    capacity = model.capacity.astype(np.float64)
+    scale = np.maximum(capacity.max(axis=0), 1.0)
+    total = (model.demand @ model.requests - _free(model)).clip(min=0) / scale
+    found: Floats = best_prices(capacity / scale, model.price.astype(np.float64), total) / scale
+    return found
+
+
+def _free(model: PackingModel) -> Ints:
+    free = np.zeros(model.requests.shape[1], dtype=np.int64)
+    for room in model.existing:
+        free += room.capacity
+    return free
+
+
+def best_prices(capacity: Floats, price: Floats, total: Floats) -> Floats:
+    """(n_resources,) u >= 0 with `capacity @ u <= price` for which `total @ u` is largest: the simplex method, from
+    u = 0, with a tableau of options by resources."""
+    n_options, n_resources = capacity.shape
+    rows = np.hstack([capacity, price[:, np.newaxis]])
+    goal = np.append(total, 0.0)
+    basis = [-1] * n_options
+    columns = list(range(n_resources))
+    for pivot_number in range(_MOST_PIVOTS):
+        gains = np.flatnonzero(goal[:-1] > 1e-9)
+        if not len(gains):
+            break
+        # The largest gain first; by the smallest number once it has taken long, so that it ends.
+        enters = int(gains[np.argmax(goal[gains])]) if pivot_number < _MOST_PIVOTS // 2 else int(gains[0])
+        positive = rows[:, enters] > _TINY
+        if not positive.any():
+            break
+        ratios = np.full(n_options, np.inf)
+        ratios[positive] = rows[positive, -1] / rows[positive, enters]
+        leaves = int(np.argmin(ratios))
+        _pivot(rows, goal, leaves, enters)
+        basis[leaves], columns[enters] = columns[enters], basis[leaves]
+    found = np.zeros(n_resources)
+    for position, variable in enumerate(basis):
+        if 0 <= variable < n_resources:
+            found[variable] = max(0.0, rows[position, -1])
+    return found
+
+
+def _pivot(rows: Floats, goal: Floats, r: int, c: int) -> None:
+    element = rows[r, c]
+    row = rows[r] / element
+    column = rows[:, c].copy()
+    rows -= np.outer(column, row)
+    rows[:, c] = -column / element
+    rows[r] = row
+    rows[r, c] = 1.0 / element
+    factor = goal[c]
+    goal -= factor * row
+    goal[c] = -factor / element

@@ -17,10 +17,9 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.quantity import from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY
-from kubesched.planning.daemons import daemon_on
-from kubesched.planning.new_nodes import node_from_offer, sample_node
+from kubesched.planning.new_nodes import daemon_on, node_from_offer, sample_node
 from kubesched.planning.node_groups import NODE, grouped
-from kubesched.planning.plan.planned_world import PlannedWorld
+from kubesched.planning.plan.request import PlannedWorld
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 

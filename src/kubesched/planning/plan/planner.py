@@ -26,11 +26,17 @@ from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
 from kubesched.planning.plan.fleets import FleetSearch
 from kubesched.planning.plan.judge import MixJudge, MixVerdict
 from kubesched.planning.plan.model import PackingModel, PlanError
-from kubesched.planning.plan.planned_world import PlannedWorld, planned_world
 from kubesched.planning.plan.reading import ReadProblem, read_problem
 from kubesched.planning.plan.report import EXHAUSTED, PROVEN, WITHIN, PlanReport
 from kubesched.planning.plan.reporting import PlanFacts, finished_report
-from kubesched.planning.plan.request import PlanRequest, buyable_options, least_nodes, limits_of
+from kubesched.planning.plan.request import (
+    PlannedWorld,
+    PlanRequest,
+    buyable_options,
+    least_nodes,
+    limits_of,
+    planned_world,
+)
 from kubesched.planning.plan.search import MixSearch, StoppedError
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.config.plugin_args import MOST_ALLOCATED, NodeResourcesFitArgs, ScoringStrategy

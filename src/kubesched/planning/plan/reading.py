@@ -21,10 +21,9 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, pod_resources
 from kubesched.planning.catalogue import NANOS, ZONE, Option
-from kubesched.planning.daemons import daemon_on
-from kubesched.planning.new_nodes import HOSTNAME, sample_node
+from kubesched.planning.new_nodes import HOSTNAME, daemon_on, sample_node
 from kubesched.planning.plan.model import UNLIMITED, Bools, BuyingOption, FreeRoom, Ints, PackedClass, PackingModel
-from kubesched.planning.plan.planned_world import PlannedWorld
+from kubesched.planning.plan.request import PlannedWorld
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue

@@ -18,10 +18,9 @@ from kubesched.planning.plan import packing
 from kubesched.planning.plan.bounds import CostBound
 from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.patterns import has_solver
-from kubesched.planning.plan.planned_world import PlannedWorld
 from kubesched.planning.plan.reading import ReadProblem
 from kubesched.planning.plan.report import WITHIN, Alternative, BoughtNodes, NewNode, PlanReport
-from kubesched.planning.plan.request import PlanRequest
+from kubesched.planning.plan.request import PlannedWorld, PlanRequest
 from kubesched.planning.plan.search import MixSearch
 from kubesched.simulator.loading import SimulationInput
 

@@ -15,13 +15,22 @@ from kubesched.k8s.model.times import Span, span_s
 from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its_node
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
-from kubesched.planning.catalogue import Catalogue, MachineOffer, Option, Pool
+from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.node_groups import group_of, nodes_of
-from kubesched.planning.prices import NodePrices
 from kubesched.planning.upgrade.report import UpgradeOutcome, UpgradeReport
-from kubesched.planning.upgrade.rolling import BEGINS_AT_S, FORCED, HOSTNAME, RollingUpgrade, same_shape
-from kubesched.planning.upgrade.strategies import ORDERS, UpgradeError, UpgradeStrategy, ordered, strategy_of
+from kubesched.planning.upgrade.rolling import (
+    BEGINS_AT_S,
+    FORCED,
+    HOSTNAME,
+    ORDERS,
+    RollingUpgrade,
+    UpgradeError,
+    UpgradeStrategy,
+    ordered,
+    same_shape,
+    strategy_of,
+)
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.ledger import PodRecord

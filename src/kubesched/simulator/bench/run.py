@@ -1,6 +1,6 @@
 """One run of a workload: what its operations share.
 
-Next: `runner`, which goes through the operations; `making_steps` and `pod_steps`, which carry them out.
+Next: `runner`, which goes through the operations; `steps`, which carries them out.
 """
 
 from __future__ import annotations

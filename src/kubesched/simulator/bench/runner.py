@@ -1,16 +1,17 @@
-"""Runs a workload from the first operation to the last, and says what came of it.
+"""Runs a workload from the first operation to the last, and says what came of it, for people and for programs.
 
-Next: `run` for what operations share, `report` for how results are shown.
+Next: `run` for what operations share, `steps` for each operation.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.simulator.bench import making_steps, pod_steps
+from kubesched.simulator.bench import steps
 from kubesched.simulator.bench.driver import Progress
 from kubesched.simulator.bench.measurement import current_mb, peak_mb
 from kubesched.simulator.bench.operations import (
@@ -35,21 +36,21 @@ from kubesched.simulator.bench.run import BenchRun, BenchSettings, NotPlacedErro
 from kubesched.simulator.bench.workload_file import BenchWorkload
 
 STEPS: dict[type[Operation], Callable[[BenchRun, int, Any], None]] = {
-    AllocResourceClaimsOp: making_steps.alloc_resource_claims,
-    ArrivePodsOp: pod_steps.arrive_pods,
-    BarrierOp: pod_steps.wait_at_barrier,
-    ChurnOp: making_steps.start_churn,
-    CreateAnyOp: making_steps.create_any,
-    CreateNamespacesOp: making_steps.create_namespaces,
-    CreateNodesOp: making_steps.create_nodes,
-    CreatePodSetsOp: pod_steps.create_pod_sets,
-    CreatePodsOp: pod_steps.create_pods,
-    CreateResourceDriverOp: making_steps.create_resource_driver,
-    DeletePodsOp: pod_steps.delete_pods,
-    SleepOp: pod_steps.sleep,
-    StartCollectingMetricsOp: pod_steps.start_collecting_metrics,
-    StopCollectingMetricsOp: pod_steps.stop_collecting_metrics,
-    UpdateAnyOp: making_steps.update_any,
+    AllocResourceClaimsOp: steps.alloc_resource_claims,
+    ArrivePodsOp: steps.arrive_pods,
+    BarrierOp: steps.wait_at_barrier,
+    ChurnOp: steps.start_churn,
+    CreateAnyOp: steps.create_any,
+    CreateNamespacesOp: steps.create_namespaces,
+    CreateNodesOp: steps.create_nodes,
+    CreatePodSetsOp: steps.create_pod_sets,
+    CreatePodsOp: steps.create_pods,
+    CreateResourceDriverOp: steps.create_resource_driver,
+    DeletePodsOp: steps.delete_pods,
+    SleepOp: steps.sleep,
+    StartCollectingMetricsOp: steps.start_collecting_metrics,
+    StopCollectingMetricsOp: steps.stop_collecting_metrics,
+    UpdateAnyOp: steps.update_any,
 }
 
 
@@ -109,3 +110,59 @@ def _result(run: BenchRun, problem: str) -> BenchResult:
         current_mb=current_mb(),
         problem=problem,
     )
+
+
+_COLUMNS = ("workload", "nodes", "pods", "scheduled", "pods/s", "attempts", "p50", "p90", "p99", "peak")
+_WIDTHS = (30, 7, 7, 10, 9, 9, 9, 9, 9, 8)
+
+
+def to_record(result: BenchResult) -> dict[str, Any]:
+    return {
+        "workload": result.workload,
+        "nodes": result.nodes,
+        "pods": result.pods,
+        "scheduled": result.scheduled,
+        "pods_per_s": round(result.pods_per_s, 1),
+        "attempts": result.attempts,
+        "p50_us": round(result.p50_us, 1),
+        "p90_us": round(result.p90_us, 1),
+        "p99_us": round(result.p99_us, 1),
+        "peak_mb": round(result.peak_mb, 1),
+    }
+
+
+def to_json(result: BenchResult) -> str:
+    """One line."""
+    return json.dumps(to_record(result))
+
+
+def table_head() -> str:
+    return _row(_COLUMNS)
+
+
+def table_row(result: BenchResult) -> str:
+    return _row(
+        (
+            result.workload,
+            f"{result.nodes:,}",
+            f"{result.pods:,}",
+            f"{result.scheduled:,}",
+            f"{result.pods_per_s:,.0f}",
+            f"{result.attempts:,}",
+            _duration(result.p50_us),
+            _duration(result.p90_us),
+            _duration(result.p99_us),
+            f"{result.peak_mb:,.0f} MB",
+        )
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    name, *numbers = cells
+    return " ".join(
+        (f"{name:<{_WIDTHS[0]}}", *(f"{cell:>{width}}" for cell, width in zip(numbers, _WIDTHS[1:], strict=True)))
+    )
+
+
+def _duration(micros: float) -> str:
+    return f"{micros:,.0f} us" if micros < 10_000 else f"{micros / 1000:,.1f} ms"

@@ -1,4 +1,9 @@
-"""`kubesched.replay`: a recording played again."""
+"""`kubesched.replay`: a recording played again, open or closed.
+
+In an open replay the state follows the recording, and each binding is decided again in the state before it.
+
+Next: `judge`, which decides; `closed` for the other kind.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
+from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document
+from kubesched.k8s.model.manifests import collector_paused
+from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
+from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator.options import OptionError
+from kubesched.simulator.recording.reader import GapSeen, Recorded, RecordingReader
 from kubesched.simulator.replay.agreement import Agreement
-from kubesched.simulator.replay.closed import closed_replay
-from kubesched.simulator.replay.open_replay import open_replay
-from kubesched.simulator.replay.outcome import ClosedReplay
+from kubesched.simulator.replay.closed import ClosedReplay, closed_replay
+from kubesched.simulator.replay.judge import BindingJudge
 
 
 @overload
@@ -77,3 +86,37 @@ def replay(
     if mode == "closed":
         return closed_replay(path, assembled.config, registry=assembled.registry, seed=seed)
     return open_replay(path, assembled.config, registry=assembled.registry)
+
+
+def open_replay(
+    path: Path,
+    config: KubeSchedulerConfiguration,
+    *,
+    registry: Registry | None = None,
+    emulation: Emulation | None = None,
+    from_s: float | None = None,
+    to_s: float | None = None,
+) -> Agreement:
+    """Bindings before `from_s` and after `to_s` (seconds since the epoch) are followed and not judged."""
+    judge = BindingJudge(config, registry=registry, emulation=emulation)
+    with collector_paused():
+        return judged(judge, RecordingReader(path), from_s, to_s)
+
+
+def judged(
+    judge: BindingJudge, events: Iterable[Recorded], from_s: float | None = None, to_s: float | None = None
+) -> Agreement:
+    found = Agreement()
+    for event in events:
+        if to_s is not None and event.at_s > to_s:
+            break
+        if isinstance(event, GapSeen):
+            found.gaps.append(event)
+        for one in judge.feed(event):
+            if from_s is None or one.at_s >= from_s:
+                found.add(one)
+    for one in judge.finish():
+        if from_s is None or one.at_s >= from_s:
+            found.add(one)
+    found.n_unusable = judge.followed.n_unusable
+    return found

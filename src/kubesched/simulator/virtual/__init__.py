@@ -1,4 +1,4 @@
 """A simulated cluster around the scheduling loop: an API server, kubelets and controllers in virtual time.
 
-Read `cluster` first: it puts the parts together and lets time pass. `clock` and `store` are what they share.
+Read `cluster` first: it puts the parts together and lets time pass. `store` is what they share.
 """

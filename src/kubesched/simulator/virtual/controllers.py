@@ -44,10 +44,8 @@ from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions
 from kubesched.simulator.virtual.admission import AlreadyExistsError, ObjectAdmission, plural
-from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.coverage import BudgetCoverage
-from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.deletion import BudgetCoverage, Deletions
+from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 MAKES_PODS: tuple[type[KubeObject], ...] = (
     Deployment,

@@ -6,7 +6,8 @@ grace period is over. A pod of a job is kept until the job has counted it.
 Draining a node means nobody new, and everybody out as far as disruption budgets allow. Daemons stay, as with `kubectl
 drain --ignore-daemonsets --force --delete-emptydir-data`. A pod that a budget protects is asked again whenever a budget
 changes. Taints with the effect NoExecute drive pods out as well: at once, or when the time is over that they tolerate
-it for.
+it for. Which pods each budget covers is kept up to date (`BudgetCoverage`): a change of a pod costs its own budgets,
+not all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.k8s.workloads.admission import DEFAULT_GRACE_S
+from kubesched.k8s.workloads.budgets import BudgetSelectors
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
 from kubesched.k8s.workloads.pod_states import (
     POD_FAILED,
@@ -29,9 +31,7 @@ from kubesched.k8s.workloads.pod_states import (
     driving_taints,
     tolerated_for_s,
 )
-from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.coverage import BudgetCoverage
-from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 Cause = str
 """Why a pod had to go, in a few words."""
@@ -230,3 +230,41 @@ class TaintEvictions:
                 self._deletions.delete(pod, f"driven out of {node.name} by taint {taints}")
 
         self._clock.at(deadline_s, drive_out)
+
+
+class BudgetCoverage:
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._selectors = BudgetSelectors()
+        self._pods: dict[str, dict[str, Pod]] = {}
+        """By the budget's key: those of its pods that have not finished."""
+        store.listen(self._on_pod, Pod)
+        store.listen(self._on_budget, PodDisruptionBudget)
+
+    def budgets_of(self, pod: Pod) -> list[str]:
+        """Their keys."""
+        return self._selectors.covering(pod.namespace, pod.labels)
+
+    def pods_of(self, budget: PodDisruptionBudget) -> list[Pod]:
+        return list(self._pods.get(budget.key, {}).values())
+
+    def _on_pod(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if not self._pods:
+            return
+        if isinstance(before, Pod):
+            for key in self.budgets_of(before):
+                self._pods[key].pop(before.key, None)
+        if isinstance(after, Pod) and not after.is_terminal:
+            for key in self.budgets_of(after):
+                self._pods[key][after.key] = after
+
+    def _on_budget(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if isinstance(before, PodDisruptionBudget):
+            if isinstance(after, PodDisruptionBudget) and before.spec == after.spec:
+                return
+            self._selectors.remove(before)
+            self._pods.pop(before.key, None)
+        if isinstance(after, PodDisruptionBudget):
+            self._selectors.put(after)
+            there = self._store.pods_in(after.namespace)
+            self._pods[after.key] = {pod.key: pod for pod in there if after.key in self.budgets_of(pod)}

@@ -29,9 +29,8 @@ from kubesched.k8s.workloads.pod_states import (
     merge_condition,
     with_condition,
 )
-from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
-from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 _READY = PodCondition(READY, "True")
 

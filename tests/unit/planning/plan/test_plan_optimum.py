@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from plan_oracle import best_for_scheduler, best_packing, catalogue, pod, shape
 
 import kubesched
+from kubesched.planning.plan.bounds import best_pattern
 from kubesched.planning.plan.certificate import check_certificate
-from kubesched.planning.plan.knapsack import best_pattern
 
 NANOS = 10**9
 

@@ -19,7 +19,7 @@ from served_plugins import Tiers
 from test_extender_server_pages import ARGS, BIND, JSON, application
 
 from kubesched.framework.effects import CallExtender
-from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.writer import ExtenderCalls
 from kubesched.plugin_tools.extender_server.access import (
     CallerRules,
     TokenFileError,

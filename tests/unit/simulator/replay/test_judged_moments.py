@@ -15,7 +15,7 @@ from kubesched.simulator.recording.lines import BindingSeen
 from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded, Synced
 from kubesched.simulator.replay.agreement import Agreement
 from kubesched.simulator.replay.judge import BindingJudge
-from kubesched.simulator.replay.open_replay import judged
+from kubesched.simulator.replay.library import judged
 
 
 def _judged(events: list[Recorded]) -> Agreement:

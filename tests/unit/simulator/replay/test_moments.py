@@ -15,8 +15,7 @@ from live_journal import N_NODES, N_PODS, write_journal
 
 from harness.headless_browser import NOTICE, has_browser, open_page
 from kubesched.cli.main import main
-from kubesched.simulator.replay.exact import ExactReplay
-from kubesched.simulator.replay.moments import Moments
+from kubesched.simulator.replay.exact import ExactReplay, Moments
 
 GRAVE = ("serious", "critical")
 

@@ -16,7 +16,7 @@ from kubesched.simulator.recording.lines import BindingSeen
 from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded, RecordingReader
 from kubesched.simulator.replay.agreement import Agreement
 from kubesched.simulator.replay.judge import AGREEMENT, BindingJudge, BindingVerdict
-from kubesched.simulator.replay.open_replay import judged, open_replay
+from kubesched.simulator.replay.library import judged, open_replay
 from kubesched.simulator.replay.suspects import ConfigChange
 
 _PACKED = {

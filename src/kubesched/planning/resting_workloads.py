@@ -1,15 +1,17 @@
-"""More replicas of a workload of the cluster, as its controller would make them; and plain pods of given amounts.
+"""The workloads of a cluster at rest: which of them a pod belongs to, and more replicas as a controller makes them.
 
-Labels and owner are those of the workload's pods, so that spread and affinity count them together. A replica of a
-StatefulSet comes with its volume claims.
+Plain pods of given amounts are made here, too.
 
-Next: `kubesched.planning.capacity`, which places them.
+Labels and owner of replicas are those of the workload's pods, so that spread and affinity count them together. A
+replica of a StatefulSet comes with its volume claims.
+
+Next: `copies`, which places them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -18,14 +20,14 @@ from msgspec.structs import replace
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Container, Pod, PodSpec, ReplicationController, ResourceRequirements
-from kubesched.k8s.model.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import CreateObject
 from kubesched.k8s.workloads.admission import admit_claim, admit_pod
 from kubesched.k8s.workloads.deployments import find_current
-from kubesched.k8s.workloads.replicas import n_wanted
+from kubesched.k8s.workloads.replicas import n_wanted, scale_behind
 from kubesched.k8s.workloads.stateful_sets import PARALLEL, sync_stateful_set
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, Revisions, pod_from_template
 from kubesched.simulator.trial import LoadedWorld, copies_of
@@ -145,3 +147,40 @@ def pod_of_shape(shape: str) -> Pod:
         ObjectMeta(shape.replace("/", "-").replace("=", "-").replace(",", "-"), "default"),
         PodSpec(containers=(container,)),
     )
+
+
+class PodOwners:
+    def __init__(self, workloads: Iterable[KubeObject]) -> None:
+        self._by_uid = {item.metadata.uid: item for item in workloads}
+        self._names: dict[str, str] = {}
+
+    def workload_of(self, pod: Pod) -> str:
+        """The kind and name of the topmost owner, as far as owners are known: `Deployment web`; `Pod x` for a pod of
+        nobody."""
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            return f"Pod {pod.name}"
+        name = self._names.get(owner.uid)
+        if name is None or not owner.uid:
+            name = self._names[owner.uid] = self._topmost(owner)
+        return name
+
+    def scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
+        """As disruption budgets ask."""
+        return scale_behind(reference, self._by_uid.get)
+
+    def ordered_set_of(self, pod: Pod) -> str | None:
+        """The uid of the StatefulSet that makes the pod when the one before it runs; None if nothing waits so."""
+        owner = controller_of(pod.metadata)
+        known = None if owner is None else self._by_uid.get(owner.uid)
+        is_ordered = isinstance(known, StatefulSet) and known.spec.pod_management_policy != "Parallel"
+        return known.metadata.uid if known is not None and is_ordered else None
+
+    def _topmost(self, owner: OwnerReference) -> str:
+        for _ in range(len(self._by_uid) + 1):
+            known = self._by_uid.get(owner.uid)
+            above = None if known is None else controller_of(known.metadata)
+            if above is None:
+                break
+            owner = above
+        return f"{owner.kind} {owner.name}"
