@@ -28,7 +28,12 @@ from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.engine.self_check import AnswerLimit
-from kubesched.scheduler.newer.version import configuration_as_emulated, group_cycles_as_emulated, registry_as_emulated
+from kubesched.scheduler.newer.version import (
+    configuration_as_emulated,
+    group_cycles_as_emulated,
+    queue_as_emulated,
+    registry_as_emulated,
+)
 from kubesched.scheduler.plugins import registry as in_tree
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
 from kubesched.scheduler.queue.hints import MeasuredHint
@@ -144,10 +149,12 @@ def build_loop(
     extenders = build_extenders(config.extenders)
     profiles = {name: queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()}
     measured_hint = None if clock is None else metrics.measured_hint
-    make_queue = SchedulingQueue if variant is None else variant.make_queue
-    queue = make_queue(settings, profiles, measured_hint)
     groups = configuration_as_emulated(config)
     features = None if variant is not None else group_features(groups.gates, groups.emulate)
+    if variant is not None:
+        queue = variant.make_queue(settings, profiles, measured_hint)
+    else:
+        queue = queue_as_emulated(config, features, cluster, settings, profiles, measured_hint)
     if features is not None and features.groups:
         for scheduler in schedulers.values():
             scheduler.has_only_in_tree_plugins = _is_in_tree(scheduler)

@@ -82,6 +82,7 @@ class EventHandlers:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
             if isinstance(item, PodGroup):
+                self._queue.group_gone(item.key)
                 self._preemptions.forget(item.metadata.uid or item.key)
                 self._give_up_rooms(item.key, now_s)
 

@@ -26,7 +26,7 @@ from kubesched.framework.effects import PatchPodGroupStatus
 from kubesched.framework.groups import GroupCycle, GroupFeatures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, GroupCondition, group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
@@ -95,21 +95,25 @@ class GroupCycles:
     def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
         """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
         queued = self._collect(popped, now_s)
-        self._guarded(queued, now_s, partial(self._schedule, group_key_of(popped.info.pod), queued, now_s))
+        key = group_key_of(popped.info.pod)
+        self._guarded(key, queued, now_s, partial(self._schedule, key, queued, now_s))
 
     def resume(self, now_s: float) -> None:
         """The groups go on whose answers of extenders are there."""
         while self._pauses is not None and (paused := self._pauses.take_ready()) is not None:
             paused.queued = [member for member in paused.queued if self._failures.is_still_wanted(member)]
             if paused.queued:
-                self._guarded(paused.queued, now_s, partial(self._go_on, paused, now_s))
+                self._guarded(paused.key, paused.queued, now_s, partial(self._go_on, paused, now_s))
+            else:
+                self._queue.group_attempted(paused.key, OK, now_s)
 
-    def _guarded(self, queued: list[QueuedPodInfo], now_s: float, do: Callable[[], None]) -> None:
+    def _guarded(self, key: str, queued: list[QueuedPodInfo], now_s: float, do: Callable[[], None]) -> None:
         try:
             do()
         except Exception as bug:
             for member in queued:
                 self._bindings.attempt_broke(member, bug, now_s)
+            self._queue.group_attempted(key, Status.error(str(bug)), now_s)
             raise
 
     # -- collect -------------------------------------------------------------------------------------------------------
@@ -141,6 +145,7 @@ class GroupCycles:
     def _refuse(self, key: str, queued: Sequence[QueuedPodInfo], problem: str, now_s: float) -> None:
         for member in queued:
             self._fail(member, Status.error(problem), OVER, 0.0, now_s)
+        self._queue.group_attempted(key, Status.error(problem), now_s)
 
     def _schedule(self, key: str, queued: list[QueuedPodInfo], now_s: float) -> None:
         if problem := self._problem(key, queued):
@@ -153,6 +158,7 @@ class GroupCycles:
             else:
                 wanted.append(member)
         if not wanted:
+            self._queue.group_attempted(key, OK, now_s)
             return
         pods = [member.info for member in wanted]
         if self._observers.steps is not None:
@@ -292,6 +298,7 @@ class GroupCycles:
         self._failures.send_requests(attempt.scheduler.profile)
         self._bindings.call_off_preempted(attempt.now_s)
         self._report(attempt, outcome, n_bound)
+        self._queue.group_attempted(attempt.group.key, outcome.before_preemption or outcome.status, attempt.now_s)
 
     def _start_evictions(self, pod: PodInfo, member: MemberOutcome) -> None:
         preemption = member.decision.preemption

@@ -27,6 +27,7 @@ from kubesched.scheduler.engine.group_cycle import KEPT, OVER, GroupAttempt, Gro
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
+from kubesched.scheduler.newer.queue import QueuedGroup
 from kubesched.scheduler.queue import QueuedPodInfo
 
 _PREEMPTION = "pod group preemption: "
@@ -110,6 +111,11 @@ def _needed(cluster: Cluster, key: str) -> int:
 class NewerGroupCycles(GroupCycles):
     condition_type: ClassVar[str] = POD_GROUP_INITIALLY_SCHEDULED
     trial_type: ClassVar[type[GroupTrial]] = NewerTrial
+
+    def _collect(self, popped: QueuedPodInfo, now_s: float) -> list[QueuedPodInfo]:
+        """The queue gives the whole group at once."""
+        assert isinstance(popped, QueuedGroup)
+        return sorted(popped.members.values(), key=self._order)
 
     def _order(self, one: QueuedPodInfo) -> tuple[float | str, ...]:
         return -one.info.priority, -one.attempts, one.queued_at_s, one.key

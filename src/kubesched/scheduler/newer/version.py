@@ -5,11 +5,14 @@ Plugins from outside run with it as they do today.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from msgspec.structs import replace
 
+from kubesched.framework.groups import GroupFeatures
 from kubesched.framework.handle import Registry
+from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, PluginSet
 from kubesched.scheduler.config.configuration import KubeSchedulerProfile
 from kubesched.scheduler.config.defaults import with_gates
@@ -30,8 +33,11 @@ from kubesched.scheduler.newer.plugins import (
     NewerNodeVolumeLimits,
     NewerVolumeBinding,
 )
+from kubesched.scheduler.newer.queue import GroupQueue, NewerQueue
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue.hints import MeasuredHint
 
 _PLUGINS = (
     NewerDefaultPreemption,
@@ -63,6 +69,21 @@ def configuration_as_emulated(config: KubeSchedulerConfiguration) -> KubeSchedul
 
 def group_cycles_as_emulated(config: KubeSchedulerConfiguration) -> type[GroupCycles]:
     return NewerGroupCycles if config.emulate == NEXT_VERSION else GroupCycles
+
+
+def queue_as_emulated(
+    config: KubeSchedulerConfiguration,
+    features: GroupFeatures | None,
+    cluster: Cluster,
+    settings: QueueSettings,
+    profiles: Mapping[str, QueueProfile],
+    measured_hint: MeasuredHint | None,
+) -> SchedulingQueue:
+    if config.emulate != NEXT_VERSION:
+        return SchedulingQueue(settings, profiles, measured_hint)
+    if features is None or not features.groups:
+        return NewerQueue(settings, profiles, measured_hint)
+    return GroupQueue(settings, profiles, measured_hint, cluster.objects.pod_groups)
 
 
 def _with_node_name_first(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:

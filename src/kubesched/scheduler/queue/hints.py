@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kubesched.framework.events import (
     ActionType,
@@ -87,6 +87,9 @@ class HintFailure(NamedTuple):
 class HintTable:
     """The registered events of all profiles. What matches an event is looked up once for each kind of event."""
 
+    adds_node_taints: ClassVar[bool] = True
+    """Whether who waits for new nodes also waits for nodes that lose their taints."""
+
     def __init__(
         self,
         events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]],
@@ -103,7 +106,9 @@ class HintTable:
     def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
         """These, in the place of all that were registered before."""
         self._events = {
-            scheduler: {plugin: _with_node_taints(own) for plugin, own in by_plugin.items()}
+            scheduler: {
+                plugin: _with_node_taints(own) if self.adds_node_taints else own for plugin, own in by_plugin.items()
+            }
             for scheduler, by_plugin in events.items()
         }
         self._matches: dict[ClusterEvent, EventMatch] = {}

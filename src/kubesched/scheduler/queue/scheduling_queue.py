@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor, inf
+from typing import ClassVar
 
 from kubesched.framework.events import (
     FORCE_ACTIVATE,
@@ -30,6 +31,7 @@ from kubesched.framework.events import (
     ClusterEvent,
 )
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.queue.changes import pod_events
@@ -60,6 +62,9 @@ _UPDATED = UNSCHEDULED_POD_UPDATE.label
 class SchedulingQueue:
     """Pods whose scheduler name has no profile are ignored."""
 
+    sub_queues_type: ClassVar[type[SubQueues]] = SubQueues
+    hints_type: ClassVar[type[HintTable]] = HintTable
+
     def __init__(
         self,
         settings: QueueSettings,
@@ -68,9 +73,9 @@ class SchedulingQueue:
     ) -> None:
         self._settings = settings
         self._profiles = profiles
-        self._pods = SubQueues(settings)
+        self._pods = self.sub_queues_type(settings)
         self._in_flight = InFlightPods()
-        self._hints = HintTable({name: profile.events for name, profile in profiles.items()}, measured_hint)
+        self._hints = self.hints_type({name: profile.events for name, profile in profiles.items()}, measured_hint)
         self._leftovers_checked_at_s = -inf
         self.contents = QueueContents(self._pods, self._in_flight, self._hints)
         """To look at: counts for metrics, pods for debugging."""
@@ -117,7 +122,7 @@ class SchedulingQueue:
         if queued.heap is not None:
             self._pods.reorder(queued)
         else:
-            self._reconsider(queued, before, now_s)
+            self._reconsider(queued, before, info.pod, now_s)
 
     def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
         """A pod that is being tried changed: what that means is seen when it comes back. False if it is not."""
@@ -246,6 +251,12 @@ class SchedulingQueue:
             self._pods.unschedulable.remove(key)
             self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
 
+    def group_attempted(self, group: str, status: Status, now_s: float) -> None:
+        """An attempt of a pod group is over, and came to this. Each of its pods comes back by itself."""
+
+    def group_gone(self, group: str) -> None:
+        """A PodGroup is gone. What that means for its pods they learn when they are to enter the queue again."""
+
     def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
         """Pods that were held back until they are called: the next change asks them."""
         for key in keys:
@@ -349,10 +360,10 @@ class SchedulingQueue:
                 self._pods.unschedulable.remove(queued.key)
                 self._pods.requeue(queued, how, match.label, now_s)
 
-    def _reconsider(self, queued: QueuedPodInfo, before: Pod, now_s: float) -> None:
+    def _reconsider(self, queued: QueuedPodInfo, before: Pod, after: Pod, now_s: float) -> None:
         """The pod, which waits for a change, changed itself."""
-        for event in pod_events(before, queued.info.pod):
-            change = ClusterChange(self._hints.match(event), before, queued.info.pod)
+        for event in pod_events(before, after):
+            change = ClusterChange(self._hints.match(event), before, after)
             how = self._hints.judge(queued, change)
             if how is not Requeue.SKIP:
                 self._pods.requeue(queued, how, change.match.label, now_s)

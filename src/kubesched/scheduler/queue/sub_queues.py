@@ -51,12 +51,13 @@ class BackoffQueue:
         yield from self._after_rejection
         yield from self._after_error
 
-    def expiry_s(self, queued: QueuedPodInfo) -> float:
-        """When the pod's backoff ends, given its failures and when it came back; -inf if it has none."""
+    def expiry_s(self, queued: QueuedPodInfo, most: float = 1.0) -> float:
+        """When the pod's backoff ends, given its failures and when it came back; -inf if it has none. It grows up to
+        `most` times the usual limit."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self._max_s == 0 or failures == 0:
             return -inf
-        wait_s = min(self._initial_s * 2 ** min(failures - 1, _MOST_DOUBLINGS), self._max_s)
+        wait_s = min(self._initial_s * 2 ** min(failures - 1, _MOST_DOUBLINGS), self._max_s * most)
         return self._window(queued.queued_at_s + wait_s)
 
     def is_backing_off(self, queued: QueuedPodInfo, now_s: float) -> bool:
@@ -261,6 +262,17 @@ class SubQueues:
             self.moved(queued, UNSCHEDULABLE, event)
 
     def _passes_gates(self, queued: QueuedPodInfo, event: str) -> bool:
+        status = self._asked_to_enter(queued)
+        if status is OK:
+            return True
+        queued.was_flushed = False
+        if self.held is not None:
+            self.held(queued, status)
+        self._park(queued, event)
+        return False
+
+    def _asked_to_enter(self, queued: QueuedPodInfo) -> Status:
+        """OK, or what holds the pod back, which it remembers; who held it back before is asked first."""
         profile = queued.profile
         gate = profile.gates.get(queued.gating_plugin) if queued.gating_plugin else None
         status = OK if gate is None else gate(queued.info)
@@ -269,15 +281,11 @@ class SubQueues:
             if status is OK or status.is_success:
                 queued.gating_plugin = ""
                 queued.hold = None
-                return True
+                return OK
         queued.gating_plugin = status.plugin or queued.gating_plugin
         queued.hold = status if isinstance(status, Hold) else None
         queued.unschedulable_plugins |= {queued.gating_plugin}
-        queued.was_flushed = False
-        if self.held is not None:
-            self.held(queued, status)
-        self._park(queued, event)
-        return False
+        return status
 
     # -- in place, and ways out ----------------------------------------------------------------------------------------
 
