@@ -50,9 +50,11 @@ PERMITS: PodFeature = ("permit", 0.5, (3, 30, 30, "deny"))
 class Dice:
     """Chance, and which features pods of this run may have."""
 
-    def __init__(self, random: Random, features: Sequence[PodFeature]) -> None:
+    def __init__(self, random: Random, features: Sequence[PodFeature], *, gives_priorities: bool = True) -> None:
+        """Without `gives_priorities`, groups and their pods have none."""
         self.random = random
         self._features = features
+        self._gives_priorities = gives_priorities
 
     def node(self, name: str, *, is_open: bool = False) -> ChaosStep:
         """One that `is_open` takes any pod."""
@@ -70,6 +72,9 @@ class Dice:
         for key, share, values in self._features:
             if random.random() < share:
                 settings[key] = random.choice(values)
+        if "group" in settings and not self._gives_priorities:
+            for key in ("priority", "never"):
+                settings.pop(key, None)
         return ChaosStep.of("pod", name, **settings)
 
     def group(self, name: str) -> ChaosStep:
@@ -78,6 +83,8 @@ class Dice:
         for key in ("whole", "near"):
             if random.random() < 0.3:
                 settings[key] = 1
+        if not self._gives_priorities:
+            del settings["priority"]
         return ChaosStep.of("group", name, **settings)
 
     def claim(self, name: str) -> ChaosStep:

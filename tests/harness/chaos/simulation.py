@@ -5,7 +5,8 @@ checks that what can be scheduled is. Both raise `Violation`.
 
 Options (first line of a trace): `seed` for ties between nodes (0: by name), `strict=1` for a queue that never flushes
 pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin;
-`groups=1` for gangs, `groups=2` for gangs that stay in one zone, `groups=3` for gangs that preempt as a whole;
+`groups=1` for gangs, `groups=2` for gangs that stay in one zone, `groups=3` for gangs that preempt as a whole; `next=1`
+for the scheduler of v1.37, `next=2` for that with groups whose pods all have the group's priority;
 `extender=1` for an extender that filters and prioritizes, `extender=2` for one that binds, too.
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 from functools import cache
 from hashlib import sha256
 from typing import Any
+
+from msgspec.structs import replace
 
 from harness.chaos.api_server import ApiServerModel
 from harness.chaos.checks import Checks
@@ -32,6 +35,7 @@ from kubesched.framework.handle import Registry
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
 from kubesched.scheduler.config.defaults import with_gates
+from kubesched.scheduler.config.feature_gates import NEXT_VERSION
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY
@@ -104,7 +108,8 @@ class Simulation:
     def configuration(self) -> KubeSchedulerConfiguration:
         options = self.options
         config = _configuration(bool(options.number("permit")), options.number("extender"))
-        return with_gates(config, dict.fromkeys(_GATES[options.number("groups")], True))
+        config = with_gates(config, dict.fromkeys(_GATES[options.number("groups")], True))
+        return replace(config, emulate=NEXT_VERSION) if options.number("next") else config
 
     @property
     def registry(self) -> Registry:

@@ -40,6 +40,8 @@ _LAST_WORD = 0.5
 
 FIRST_WITH_GROUPS = 1_000_000
 """From this seed on runs have pod groups."""
+EQUAL_PRIORITIES = 2
+"""The option `next` of runs in which pods of a group have its priority and one preemption policy, as v1.37 demands."""
 
 
 def options_for(seed: int) -> ChaosStep:
@@ -50,6 +52,7 @@ def options_for(seed: int) -> ChaosStep:
             seed=seed if random.random() < 0.7 else 0,
             groups=random.choice((1, 1, 2, 3)),
             strict=int(random.random() < 0.5),
+            next=_next_version(Random(f"next version {seed}")),
         )
     return ChaosStep.of(
         "options",
@@ -58,6 +61,11 @@ def options_for(seed: int) -> ChaosStep:
         permit=int(random.random() < 0.3),
         extender=random.choice((0, 0, 0, 0, 0, 1, 2)),
     )
+
+
+def _next_version(random: Random) -> int:
+    """By chance of its own, so that runs of today's version stay what they were."""
+    return random.choice((1, EQUAL_PRIORITIES)) if random.random() < 0.35 else 0
 
 
 class Weather:
@@ -72,7 +80,7 @@ class Weather:
         self._has_groups = bool(options.number("groups"))
         if self._has_groups:
             features.append(MEMBERS)
-        self._dice = Dice(random, features)
+        self._dice = Dice(random, features, gives_priorities=options.number("next") != EQUAL_PRIORITIES)
         self._has_claims = any(name == "claim" for name, _, _ in features)
         wanted = {verb for feature, _, _ in features for verb in VERBS_OF_FEATURE.get(feature, ())}
         self._verbs = list(DRAWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.chaos.checks.poor_hints import has_poor_hints, minds_others
@@ -19,6 +19,7 @@ from kubesched.scheduler.engine.group_trial import GroupTrial
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.placements import choose_placement
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.newer.groups import NewerTrial
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def check_content(sim: Simulation) -> None:
 def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, ProfileScheduler]) -> None:
     """No group that waits would fit, tried as a whole; be it that some of its pods have a node already."""
     assert cluster.groups is not None
+    is_next = bool(sim.options.number("next"))
     for key in sorted(cluster.groups.names()):
         state = cluster.groups.get(key)
         assert state is not None
@@ -71,10 +73,11 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
         if len(by_name) != 1:
             continue
         scheduler = schedulers[by_name.pop()]
-        pods = [pod for pod in pods if checked_pre_enqueue(scheduler.profile, pod).is_success]
-        if not pods:
+        entering = [pod for pod in pods if checked_pre_enqueue(scheduler.profile, pod).is_success]
+        if not entering or (is_next and (len(entering) < len(pods) or _is_refused(cluster, key, pods))):
             continue
-        trial, group = GroupTrial(cluster, scheduler, 0.0), GroupCycle(key, pods)
+        pods = entering
+        trial, group = (NewerTrial if is_next else GroupTrial)(cluster, scheduler, 0.0), GroupCycle(key, pods)
         if sim.options.number("groups") == WITH_TOPOLOGY:
             outcome = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
         else:
@@ -85,11 +88,22 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
             raise Violation(SCHEDULED, f"{key} waits ({where}), and {', '.join(fits)} fit")
 
 
-def _turn(sim: Simulation, pod: PodInfo) -> tuple[float, float, str]:
+def _is_refused(cluster: Cluster, key: str, pods: Sequence[PodInfo]) -> bool:
+    """v1.37 wants all pods to have the priority of their group, and one preemption policy."""
+    pod_group, state = cluster.objects.pod_groups.get(key), cluster.groups and cluster.groups.get(key)
+    everybody = (*pods, *(state.scheduled_pods() if state else ()))
+    policies = {pod.spec.preemption_policy for pod in everybody}
+    return pod_group is None or len(policies) > 1 or any(pod.priority != pod_group.priority for pod in everybody)
+
+
+def _turn(sim: Simulation, pod: PodInfo) -> tuple[float | str, ...]:
     """In which order pods of a group are tried: with another, others might fit."""
     queued = sim.shell.loop.queue.contents.find(pod.key)
-    since_s = None if queued is None else queued.initial_attempt_at_s
-    return -pod.priority, since_s or 0.0, pod.name
+    if queued is None:
+        return -pod.priority, 0.0, pod.name
+    if sim.options.number("next"):
+        return -pod.priority, -queued.attempts, queued.queued_at_s, pod.name
+    return -pod.priority, queued.initial_attempt_at_s or 0.0, pod.name
 
 
 def _is_not_called(sim: Simulation, cluster: Cluster, info: PodInfo) -> bool:
