@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.events import Hint
 from kubesched.framework.handle import Handle, Objects
 from kubesched.framework.nodes import IntArray, NodeInfo, NodeTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
@@ -32,7 +33,11 @@ from kubesched.scheduler.engine.preemption import Preemption
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from kubesched.scheduler.plugins.image_locality import MAX_CONTAINER_THRESHOLD_BYTES, ImageLocality
-from kubesched.scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kubesched.scheduler.plugins.inter_pod_affinity.plugin import (
+    InterPodAffinity,
+    after_pod_change,
+    any_matches_as_written,
+)
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, scoped
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.scheduler.plugins.node_resources_fit.scoring import broken_linear
@@ -61,10 +66,14 @@ class NewerImageLocality(ImageLocality):
 
 
 class NewerInterPodAffinity(InterPodAffinity):
-    """A namespace selector matches the namespaces that it matches; only an empty one matches all."""
+    """A namespace selector matches the namespaces that it matches; only an empty one matches all. A pod that leaves may
+    help if any term of anti-affinity was about it."""
 
     def scoped(self, terms: Iterable[AffinityTerm]) -> tuple[ScopedTerm, ...]:
         return scoped(terms, self._handle.objects.namespaces, matches_all=lambda selector: not selector.requirements)
+
+    def after_pod_change(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
+        return after_pod_change(pod, old, new, is_kept_away=any_matches_as_written)
 
 
 class NewerDynamicResources(DynamicResources):

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from group_worlds import add, bound, group, group_world, members, node, pod
+from msgspec.structs import replace
 
 from kubesched.framework.effects import BindPod, Failed
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Pod, Taint
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.newer.queue import INCOMPLETE
@@ -159,3 +160,36 @@ def test_a_pod_whose_binding_failed_is_tried_again_at_once() -> None:
     world.run(for_s=0)
     assert world.has_failed
     assert len(bound(world)) == 2
+
+
+# -- what pods without a group wait for --------------------------------------------------------------------------------
+
+
+def _anti_affinity(*apps: str) -> dict[str, Any]:
+    terms = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}} for app in apps]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize(("emulate", "n_bound"), [(None, 1), ("1.37", 2)])
+def test_a_pod_that_leaves_helps_whom_any_term_kept_away_from_it(emulate: str | None, n_bound: int) -> None:
+    """In v1.36 only one that all terms are about does."""
+    world = group_world(emulate=emulate)
+    add(world, node(), pod("a", labels={"app": "a"}), pod("b", labels={"app": "b"}))
+    add(world, pod("keeps-away", priority=0, **_anti_affinity("a", "c")))
+    world.run()
+    world.delete(world.pods[PodKey("d/a")])
+    world.run(for_s=30)
+    assert len(bound(world)) == n_bound
+
+
+@pytest.mark.parametrize(("emulate", "n_attempts"), [(None, 2), ("1.37", 1)])
+def test_a_node_that_loses_a_taint_is_no_new_node(emulate: str | None, n_attempts: int) -> None:
+    """In v1.36 whoever waits for nodes also waits for that."""
+    world = group_world(emulate=emulate)
+    tainted = node("tainted", cpu="1")
+    add(world, replace(tainted, spec=replace(tainted.spec, taints=(Taint("x", "", "NoSchedule"),))))
+    add(world, pod("large", cpu="3", tolerations=[{"key": "x", "operator": "Exists"}]))
+    world.run()
+    world.add(tainted)
+    world.run(for_s=30)
+    assert _attempts(world, "large") == n_attempts

@@ -6,7 +6,7 @@ written, without resolving namespace selectors; and several anti-affinity terms 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -64,9 +64,12 @@ class InterPodAffinity:
         pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
         nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), after_pod_change, by_signature=True),
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self.after_pod_change, by_signature=True),
             RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), after_node_change, by_signature=True),
         )
+
+    def after_pod_change(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
+        return after_pod_change(pod, old, new)
 
     def scoped(self, terms: Iterable[AffinityTerm]) -> tuple[ScopedTerm, ...]:
         """Terms of the pod that is scheduled, with their namespaces known by name."""
@@ -172,7 +175,13 @@ def _has_preferred_terms(pod: Pod) -> bool:
 # -- queueing hints ----------------------------------------------------------------------------------------------------
 
 
-def after_pod_change(pod: PodInfo, old: object | None, new: object | None) -> Hint:
+MatchTerms = Callable[[Sequence[AffinityTerm], Pod], bool]
+
+
+def after_pod_change(
+    pod: PodInfo, old: object | None, new: object | None, *, is_kept_away: MatchTerms | None = None
+) -> Hint:
+    """`is_kept_away` says which pods such terms of anti-affinity are about; as v1.36 has it, those that all match."""
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if before is not None and after is not None and (after.metadata.uid or after.pod_key) == pod.uid:
@@ -182,7 +191,7 @@ def after_pod_change(pod: PodInfo, old: object | None, new: object | None) -> Hi
         return Hint.SKIP
     if pod.affinity.errors:
         return Hint.QUEUE  # terms that cannot be parsed are always worth a try
-    return _queue_if(_may_help(pod, before, after))
+    return _queue_if(_may_help(pod, before, after, is_kept_away or _all_match_as_written))
 
 
 def after_node_change(pod: PodInfo, old: object | None, new: object | None) -> Hint:
@@ -204,24 +213,28 @@ def _has_node(pod: Pod) -> bool:
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
-def _may_help(pod: PodInfo, before: Pod | None, after: Pod | None) -> bool:
+def _may_help(pod: PodInfo, before: Pod | None, after: Pod | None, is_kept_away: MatchTerms) -> bool:
     toward, away = pod.affinity.required, pod.affinity.required_anti
     if after is not None and before is not None:
         came = not _all_match_as_written(toward, before) and _all_match_as_written(toward, after)
-        went = _all_match_as_written(away, before) and not _all_match_as_written(away, after)
+        went = is_kept_away(away, before) and not is_kept_away(away, after)
         return came or went
     if after is not None:
         return _all_match_as_written(toward, after)
     if before is None:
         return False
-    if _all_match_as_written(away, before):
+    if is_kept_away(away, before):
         return True
     its_own = compile_pod_affinity(before)
-    return bool(its_own.errors) or _all_match_as_written(its_own.required_anti, pod.pod)
+    return bool(its_own.errors) or is_kept_away(its_own.required_anti, pod.pod)
 
 
 def _all_match_as_written(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, UNLABELLED) for term in terms)
+
+
+def any_matches_as_written(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    return any(term.matches(pod.namespace, pod.labels, UNLABELLED) for term in terms)
 
 
 def _has_other_value(before: Node, after: Node, key: str, holder: Node) -> bool:
