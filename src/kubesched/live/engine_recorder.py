@@ -21,11 +21,12 @@ from typing import IO
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.live.options.effective import configuration_yaml, emulation_yaml
 from kubesched.live.options.settings import RunOptions
-from kubesched.live.saved_form import without_secrets
+from kubesched.live.saved_form import reduced, without_secrets
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.simulator.recording.engine_journal import KIND, JournalHeader
 from kubesched.simulator.recording.lines import API_VERSION, RecordingError
@@ -135,11 +136,20 @@ def open_journal(options: RunOptions, seed: int, limit: AnswerLimit) -> JournalF
 
 
 def recorded_form(item: KubeObject) -> KubeObject:
-    """The object without what no scheduler reads. Most pods have neither; who comes here does so for every change."""
+    """The object without what no scheduler reads. Most pods have nothing of that; all that changes comes here.
+
+    A pod's conditions stay whole: what is written depends on the messages. So do claims for devices, of which the
+    scheduler writes back what it was given.
+    """
+    if not isinstance(item, Pod | Node | ResourceClaim):
+        kept: KubeObject = reduced(item)
+        return kept
     metadata = without_secrets(item.metadata) if item.metadata.annotations is not None else item.metadata
     if not isinstance(item, Pod):
         return item if metadata is item.metadata else replace(item, metadata=metadata)
     spec = item.spec
+    if spec.volumes is not None:
+        spec = replace(spec, volumes=reduced(spec.volumes))
     containers = tuple(without_secrets(one) if one.env is not None else one for one in spec.containers)
     if any(one.env is not None for one in spec.containers):
         spec = replace(spec, containers=containers)

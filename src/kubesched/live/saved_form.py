@@ -3,7 +3,8 @@
 Objects are written from the structs of the model, so whatever the model does not know (commands, arguments, values of
 environment variables, managed fields, addresses …) cannot get into the file, whatever servers add in the future. Of
 what the model does know, these are left out too: all annotations but `KEPT_ANNOTATIONS`, messages of conditions,
-parameters that only a driver understands, and names of environment variables.
+parameters that only a driver understands, names of environment variables, paths on nodes, and where volumes are served
+and with which secret.
 
 What is left reads back as objects about which every decision is the same.
 """
@@ -18,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.dumped_kinds import ALL_RESOURCES
+from kubesched.k8s.model.apps import JobCondition
 from kubesched.k8s.model.core import Container, PodCondition
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
@@ -29,6 +31,7 @@ from kubesched.k8s.model.resource import (
     DeviceCondition,
     OpaqueDeviceConfiguration,
 )
+from kubesched.k8s.model.scheduling import GroupCondition
 from kubesched.k8s.model.storage import StorageClass
 from kubesched.k8s.model.volume_claims import (
     BIND_COMPLETED_ANNOTATION,
@@ -36,7 +39,14 @@ from kubesched.k8s.model.volume_claims import (
     SELECTED_NODE_ANNOTATION,
     STORAGE_CLASS_ANNOTATION,
 )
-from kubesched.k8s.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
+from kubesched.k8s.model.volumes import (
+    AzureFileVolumeSource,
+    CSIPersistentVolumeSource,
+    CSIVolumeSource,
+    HostPathVolumeSource,
+    ISCSIVolumeSource,
+    PersistentVolumeClaimSpec,
+)
 from kubesched.older.plugins.node_checks import PREFER_AVOID_PODS_ANNOTATION
 
 KEPT_ANNOTATIONS = frozenset(
@@ -64,6 +74,9 @@ KEPT_ANNOTATIONS = frozenset(
 )
 
 
+_LEFT_OUT = "left-out"
+"""Where there must be something."""
+
 API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in ALL_RESOURCES}
 
 
@@ -75,7 +88,7 @@ def saved_list(objects: Iterable[KubeObject], dumped: Iterable[str] = ()) -> dic
 
 def saved_form(item: KubeObject) -> dict[str, Any]:
     kind = type(item)
-    fields: dict[str, Any] = msgspec.to_builtins(_reduced(item))
+    fields: dict[str, Any] = msgspec.to_builtins(reduced(item))
     return {"apiVersion": API_VERSIONS[kind], "kind": kind.__name__, **fields}
 
 
@@ -87,17 +100,17 @@ def as_yaml(saved: dict[str, Any]) -> bytes:
     return plain_yaml(saved).encode()
 
 
-def _reduced(value: Any) -> Any:
+def reduced(value: Any) -> Any:
     """The value without what is not saved, wherever it hangs in it; the value itself where nothing goes."""
     if isinstance(value, tuple):
-        reduced = tuple(map(_reduced, value))
-        return value if all(map(is_, reduced, value)) else reduced
+        items = tuple(map(reduced, value))
+        return value if all(map(is_, items, value)) else items
     if not isinstance(value, msgspec.Struct):
         return value
     changed = {}
     for name in value.__struct_fields__:
         old = getattr(value, name)
-        new = _reduced(old)
+        new = reduced(old)
         if new is not old:
             changed[name] = new
     return without_secrets(replace(value, **changed) if changed else value)
@@ -112,7 +125,7 @@ def without_secrets(value: msgspec.Struct) -> msgspec.Struct:
         case Container(env=tuple() as env):
             from_files = tuple(replace(variable, name="") for variable in env if _is_from_file(variable))
             return replace(value, env=from_files or None)
-        case PodCondition() | DeviceCondition():
+        case PodCondition() | DeviceCondition() | JobCondition() | GroupCondition():
             return replace(value, message="")
         case StorageClass() | OpaqueDeviceConfiguration():
             return replace(value, parameters=None)
@@ -120,6 +133,15 @@ def without_secrets(value: msgspec.Struct) -> msgspec.Struct:
             return replace(value, data=None, network_data=None)
         case CSIVolumeSource() | CSIPersistentVolumeSource():
             return replace(value, volume_attributes=None)
+        case AzureFileVolumeSource():
+            namespace = _LEFT_OUT if value.secret_namespace else None
+            return replace(value, secret_name=_LEFT_OUT, secret_namespace=namespace, share_name=_LEFT_OUT)
+        case ISCSIVolumeSource():
+            return replace(value, target_portal=_LEFT_OUT)
+        case HostPathVolumeSource():
+            return replace(value, path=f"/{_LEFT_OUT}")
+        case PersistentVolumeClaimSpec():
+            return replace(value, data_source=None)
         case _:
             return value
 

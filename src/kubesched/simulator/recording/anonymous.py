@@ -9,15 +9,25 @@ Kubernetes' own namespaces, and the values of labels that say what a machine is.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
 import msgspec.structs
 
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, STORAGE_CLASS_ANNOTATION
 from kubesched.simulator.recording.lines import BindingSeen
 
-_KEPT_TEXTS = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease", "true", "false"})
+_KEPT_TEXTS = frozenset(
+    {
+        *("", "default", "kube-system", "kube-public", "kube-node-lease", "true", "false"),
+        *("system-cluster-critical", "system-node-critical", "0.0.0.0", "127.0.0.1", "::"),
+    }
+)
+_ANNOTATIONS_WITH_NAMES = frozenset(
+    {SELECTED_NODE_ANNOTATION, STORAGE_CLASS_ANNOTATION, "resource.kubernetes.io/pod-claim-name"}
+)
 _KEPT_LABELS = frozenset(
     {
         "kubernetes.io/arch",
@@ -30,30 +40,20 @@ _KEPT_LABELS = frozenset(
 )
 _NAMES = frozenset(
     {
-        "claimName",
-        "generateName",
-        "hostname",
-        "image",
-        "name",
-        "namespace",
-        "node",
-        "nodeName",
-        "nominatedNodeName",
-        "pool",
-        "device",
-        "resourceClaimName",
-        "resourceClaimTemplateName",
-        "secretName",
-        "serviceName",
-        "storageClassName",
-        "subPath",
-        "volumeHandle",
-        "volumeName",
-        "persistentVolumeName",
-        "deviceClassName",
+        *("claimName", "containerName", "counterSet", "currentRevision", "device", "deviceClassName", "diskName"),
+        *("diskURI", "generateName", "hostIP", "hostname", "image", "iqn", "name", "namespace", "node", "nodeID"),
+        *("nodeName", "nominatedNodeName", "parentCompositePodGroupName", "path", "pdName", "persistentVolumeName"),
+        *("podGroupName", "podGroupTemplateName", "pool", "priorityClassName", "reference", "resourceClaimName"),
+        *("resourceClaimTemplateName", "secretName", "secretNamespace", "serviceName", "shareName"),
+        *("storageClassName", "subPath", "targetPortal", "templateName", "volumeAttributesClassName", "volumeHandle"),
+        *("volumeID", "volumeName", "volumePath", "workloadName"),
     }
 )
-_NAME_LISTS = frozenset({"names", "namespaces", "volumesInUse", "values"})
+_REQUEST_NAMES = frozenset({"request", "requestName", "requests"})
+"""Of devices: a request's name, or that of one of its alternatives after a slash."""
+_IMAGES = frozenset({"image", "names", "reference"})
+_TAG = "1"
+_NAME_LISTS = frozenset({"monitors", "names", "namespaces", "requests", "volumesInUse", "values"})
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector", "selector"})
 _KEPT_WHOLE = frozenset(
     {"requests", "limits", "capacity", "allocatable", "overhead", "hard", "used", "allocatedResources", "conditions"}
@@ -78,6 +78,13 @@ class Anonymiser:
             known = "x" + blake2b(text.encode(), key=self._key, digest_size=16).hexdigest()[:_DIGITS]
             self._known[text] = known
         return known
+
+    def image(self, image: str) -> str:
+        """A scheduler looks for images with a tag, and adds one where there is none."""
+        if not image:
+            return image
+        has_tag = image.rfind(":") > image.rfind("/")
+        return f"{self.text(image if has_tag else f'{image}:latest')}:{_TAG}"
 
     def key(self, key: str) -> str:
         """`namespace/name`, or a bare name."""
@@ -108,18 +115,27 @@ class Anonymiser:
         return self.text(name)
 
     def _field(self, name: str, value: Any) -> Any:
-        if name in ("kind", "apiVersion", *_KEPT_WHOLE):
+        if name in ("kind", "apiVersion") or (
+            name in _KEPT_WHOLE and (name == "conditions" or isinstance(value, dict))
+        ):
             return value
+        if name == "annotations" and isinstance(value, dict):
+            return {key: self.text(text) if key in _ANNOTATIONS_WITH_NAMES else text for key, text in value.items()}
         if name in _LABELS and isinstance(value, dict) and all(isinstance(text, str) for text in value.values()):
             return {key: text if key in _KEPT_LABELS else self.text(text) for key, text in value.items()}
         if isinstance(value, dict):
             return self._mapping(value)
         if isinstance(value, list | tuple):
             if name in _NAME_LISTS:
-                return [self.text(item) if isinstance(item, str) else self._field("", item) for item in value]
+                hide = self._hiding(name)
+                return [hide(item) if isinstance(item, str) else self._field("", item) for item in value]
             kept = name in _KEPT_NAMES
             return [self._item(item, keeps_name=kept) for item in value]
-        return self.text(value) if name in _NAMES and isinstance(value, str) else value
+        is_name = name in _NAMES or name in _REQUEST_NAMES
+        return self._hiding(name)(value) if is_name and isinstance(value, str) else value
+
+    def _hiding(self, name: str) -> Callable[[str], str]:
+        return self.key if name in _REQUEST_NAMES else self.image if name in _IMAGES else self.text
 
     def _mapping(self, value: dict[str, Any]) -> dict[str, Any]:
         """A requirement on a label whose values are kept keeps its own; a taint's value is like that of a label."""

@@ -3,7 +3,8 @@
 - `kubectl get pods -A -w -o json --output-watch-events`, or the same without the last flag: when something happened is
   what the object says itself, at best to the second
 - the record files of kube-scheduler-simulator
-- traces of SimKube (v2 and v3): pods are made from the templates of their owners, for as long as they ran
+- traces of SimKube (v2 and v3): pods are made from the templates of their owners, for as long as they ran, or as many
+  as these asked for
 - the OpenB traces of Alibaba: lists of nodes and of pods as CSV, GPUs in thousandths of all that a node has
 - manifests: what there was when the recording began, nodes for example
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -139,7 +141,7 @@ def _event(name: str, number: int, document: Object) -> tuple[Object, bool, floa
         is_gone = document.get("type") == "DELETED"
         return body, is_gone, max(map(parse_instant, _times(body)), default=0.0)
     except (KeyError, TypeError, InstantError) as problem:
-        raise ImportedTraceError(f"{name}: document {number}: {problem}") from None
+        raise ImportedTraceError(f"{name}: document {number}: {_plain(problem)}") from None
 
 
 def _times(body: Object) -> Iterator[str]:
@@ -164,53 +166,109 @@ def _simkube(name: str, data: bytes) -> Iterator[_Found]:
         events = trace["events"]
     except (msgspec.DecodeError, KeyError, TypeError):
         raise ImportedTraceError(f"{name}: neither a trace of SimKube nor another one that is known") from None
-    owners: dict[tuple[str, str], list[tuple[float, Object]]] = {}
-    for event in events:
-        at_s = float(event["ts"])
-        for body in event["applied_objs"]:
-            metadata = body.get("metadata") or {}
-            key = f"{metadata.get('namespace') or _NAMESPACE}/{metadata.get('name', '')}"
-            owners.setdefault((str(body.get("kind")), key), []).append((at_s, body))
-            item = _typed(name, f"ts {event['ts']}", body)
-            if item is not None and not isinstance(item, Pod):
-                yield at_s, False, item
-        for body in event["deleted_objs"]:
-            item = _typed(name, f"ts {event['ts']}", body)
-            if item is not None and not isinstance(item, Pod):
-                yield at_s, True, item
-    yield from _simkube_pods(name, trace, owners)
+    owners: _Owners = {}
+    try:
+        for event in events:
+            at_s = float(event["ts"])
+            changes = [(body, False) for body in event["applied_objs"]]
+            changes += [(body, True) for body in event["deleted_objs"]]
+            for body, is_gone in changes:
+                metadata = body.get("metadata") or {}
+                key = f"{metadata.get('namespace') or _NAMESPACE}/{metadata.get('name', '')}"
+                owners.setdefault((str(body.get("kind")), key), []).append((at_s, None if is_gone else body))
+                item = _typed(name, f"ts {event['ts']}", body)
+                if item is not None and not isinstance(item, Pod):
+                    yield at_s, is_gone, item
+        yield from _simkube_pods(name, trace, owners)
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        if isinstance(problem, ImportedTraceError):
+            raise
+        raise ImportedTraceError(f"{name}: not a trace of SimKube v2 or v3: {_plain(problem)}") from None
 
 
-def _simkube_pods(
-    name: str, trace: Object, owners: dict[tuple[str, str], list[tuple[float, Object]]]
-) -> Iterator[_Found]:
-    number = 0
-    for kind, key, start_s, end_s in _lifecycles(trace):
-        applied = owners.get((kind, key))
+_Owners = dict[tuple[str, str], list[tuple[float, Object | None]]]
+"""By kind and key, what was applied of each and when; None where it was deleted."""
+
+
+def _plain(problem: Exception) -> str:
+    return f"{problem.args[0]} is missing" if isinstance(problem, KeyError) else str(problem)
+
+
+def _simkube_pods(name: str, trace: Object, owners: _Owners) -> Iterator[_Found]:
+    """As long as they ran, where the trace says so; else as many as their owners asked for, for as long."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    paths = _template_paths(trace)
+    lives = list(_lifecycles(trace))
+    followed = {(kind, key) for kind, key, _, _ in lives}
+    for owner, start_s, end_s in (
+        *(((kind, key), start_s, end_s) for kind, key, start_s, end_s in lives),
+        *((owner, *span) for owner, applied in owners.items() if owner not in followed for span in _replicas(applied)),
+    ):
+        applied = [(at_s, body) for at_s, body in owners.get(owner, ()) if body is not None]
         if not applied:
             continue
-        owner = [body for at_s, body in applied if at_s <= start_s] or [applied[0][1]]
-        template = (((owner[-1].get("spec") or {}).get("template")) or {}) if owner else {}
+        known = [body for at_s, body in applied if at_s <= start_s] or [applied[0][1]]
+        template = _template(known[-1], paths.get(owner[0], ()))
         if not template.get("spec"):
             continue
-        number += 1
-        namespace, _, owner_name = key.rpartition("/")
-        body = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                **(template.get("metadata") or {}),
-                "name": f"{owner_name}-{number}",
-                "namespace": namespace,
-                "uid": f"simkube-{number}",
-            },
-            "spec": template["spec"],
-        }
-        item = _typed(name, f"{kind} {key}", body)
+        kind, (namespace, _, owner_name) = owner[0], owner[1].rpartition("/")
+        numbers[owner] += 1
+        number = numbers[owner]
+        pod_name = owner_name if (kind, number) == ("Pod", 1) else f"{owner_name}-{number}"
+        metadata = {**(template.get("metadata") or {}), "name": pod_name, "namespace": namespace}
+        uid = f"simkube-{kind}-{namespace}-{pod_name}"
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "uid": uid}, "spec": template["spec"]}
+        item = _typed(name, f"{kind} {owner[1]}", body)
         if item is not None:
             yield start_s, False, item
             if end_s is not None:
                 yield end_s, True, item
+
+
+def _replicas(applied: list[tuple[float, Object | None]]) -> Iterator[tuple[float, float | None]]:
+    """From when to when there is a pod, by the number that its owner asks for; None stands for its end. The youngest
+    goes first."""
+    since: list[float] = []
+    for at_s, body in applied:
+        wanted = 0 if body is None else _wanted(body)
+        while len(since) > wanted:
+            yield since.pop(), at_s
+        since += [at_s] * (wanted - len(since))
+    for start_s in since:
+        yield start_s, None
+
+
+def _wanted(owner: Object) -> int:
+    spec = owner.get("spec") or {}
+    match owner.get("kind"):
+        case "Pod":
+            return 1
+        case "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController":
+            return int(spec.get("replicas", 1))
+        case "Job":
+            return int(spec.get("parallelism", 1))
+        case _:
+            return 0
+
+
+def _template_paths(trace: Object) -> dict[str, tuple[str, ...]]:
+    """By kind, where its pods' templates are, as the trace's configuration says."""
+    tracked = (trace.get("config") or {}).get("trackedObjects") or {}
+    return {_kind_of(gvk): tuple((config or {}).get("podSpecTemplatePaths") or ()) for gvk, config in _pairs(tracked)}
+
+
+def _template(owner: Object, paths: Iterable[str]) -> Object:
+    """Metadata and spec of the owner's pods; a pod is its own."""
+    if owner.get("kind") == "Pod":
+        kept = {key: (owner.get("metadata") or {}).get(key) for key in ("labels", "annotations")}
+        return {"metadata": kept, "spec": {**(owner.get("spec") or {}), "nodeName": ""}}
+    for path in (*paths, "/spec/template", "/spec/jobTemplate/spec/template"):
+        found: Any = owner
+        for part in path.split("/")[1:]:
+            found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, dict) and found.get("spec"):
+            return found
+    return {}
 
 
 def _lifecycles(trace: Object) -> Iterator[tuple[str, str, float, float | None]]:
@@ -259,7 +317,7 @@ def _openb(name: str, text: str) -> Iterator[_Found]:
         try:
             yield from _openb_node(name, row) if "sn" in row else _openb_pod(name, row)
         except (KeyError, TypeError, ValueError) as problem:
-            raise ImportedTraceError(f"{name}: line {number}: {problem}") from None
+            raise ImportedTraceError(f"{name}: line {number}: {_plain(problem)}") from None
 
 
 def _openb_node(name: str, row: Mapping[str, str]) -> Iterator[_Found]:

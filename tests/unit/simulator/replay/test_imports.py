@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched.cli.main import main
+from kubesched.k8s.model.core import Pod
 from kubesched.simulator.recording.imports import ImportedTraceError, imported
 from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
 
@@ -66,6 +67,24 @@ def test_the_record_of_kube_scheduler_simulator() -> None:
     assert _told(imported([("record.jsonl", "\n".join(lines).encode())])) == [*EXPECTED, ("ObjectGone", "a", 9.0)]
 
 
+def test_kube_scheduler_simulator_tells_of_deletions_by_name_alone() -> None:
+    gone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}
+    lines = [
+        json.dumps({"time": "2026-01-01T09:00:00.123456789+09:00", "event": "Add", "resource": _pod("a")}),
+        json.dumps({"time": "2026-01-01T00:00:02.5Z", "event": "Delete", "resource": gone}),
+        json.dumps({"time": "2026-01-01T00:00:03.5Z", "event": "Add", "resource": _pod("a")}),
+        json.dumps({"time": "2026-01-01T00:00:04.5Z", "event": "Update", "resource": _pod("a", "n1")}),
+    ]
+    told = [(what, name) for what, name, _ in _told(imported([("record.jsonl", "\n".join(lines).encode())]))]
+    assert told == [
+        ("ObjectSeen", "a"),
+        ("ObjectGone", "a"),
+        ("ObjectSeen", "a"),
+        ("BoundSeen", "shop/a n1"),
+        ("ObjectSeen", "a"),
+    ]
+
+
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
@@ -97,6 +116,60 @@ def test_a_trace_of_simkube(more: dict[str, Any]) -> None:
     assert found == [("ObjectSeen", "web", 0.0), ("ObjectSeen", "web-1", 10.0), ("ObjectGone", "web-1", 50.0)]
 
 
+def _trace(events: list[dict[str, Any]], **more: Any) -> bytes:
+    found = [{"applied_objs": [], "deleted_objs": [], **event} for event in events]
+    return msgspec.msgpack.encode({"version": 2, "config": {}, "index": {}, "events": found, **more})
+
+
+def test_simkube_without_lifecycles_has_as_many_pods_as_were_asked_for() -> None:
+    more, less = ({**DEPLOYMENT, "spec": {"template": TEMPLATE, "replicas": n}} for n in (3, 1))
+    changes = [{"ts": at, "applied_objs": [body]} for at, body in ((100, DEPLOYMENT), (110, more), (130, less))]
+    data = _trace([*changes, {"ts": 150, "deleted_objs": [less]}])
+    pods = [one for one in _told(imported([("trace", data)])) if one[1] != "web"]
+    assert sorted(pods, key=lambda one: one[2]) == [
+        ("ObjectSeen", "web-2", 0.0),
+        ("ObjectSeen", "web-3", 0.0),
+        ("ObjectSeen", "web-1", 10.0),
+        ("ObjectGone", "web-1", 30.0),
+        ("ObjectGone", "web-2", 30.0),
+        ("ObjectGone", "web-3", 50.0),
+    ]
+
+
+def test_simkube_tracks_pods_without_owners() -> None:
+    bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}}}
+    data = _trace(
+        [{"ts": 100, "applied_objs": [{**bare, "spec": {**TEMPLATE["spec"], "nodeName": "n9"}}]}],
+        config={"trackedObjects": {"v1.Pod": {"podSpecTemplatePaths": [""], "trackLifecycle": True}}},
+        pod_lifecycles={("v1.Pod", "b/a"): {7: [{"Finished": [101, 120]}]}},
+    )
+    events = imported([("trace", data)])
+    assert _told(events) == [("ObjectSeen", "a", 0.0), ("ObjectGone", "a", 19.0)]
+    (seen,) = [event.item for event in events if isinstance(event, ObjectSeen)]
+    assert isinstance(seen, Pod) and seen.labels == {"c": "d"} and not seen.spec.node_name
+
+
+@pytest.mark.parametrize("paths", [[], ["/spec/jobTemplate/spec/template"]])
+def test_simkube_finds_the_template_of_a_cron_job(paths: list[str]) -> None:
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "shop"},
+        "spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}},
+    }
+    data = _trace(
+        [{"ts": 100, "applied_objs": [owner]}],
+        config={"trackedObjects": {"batch/v1.CronJob": {"podSpecTemplatePaths": paths}}},
+        pod_lifecycles={("batch/v1.CronJob", "shop/nightly"): {7: [{"Finished": [101, 120]}, {"Running": 161}]}},
+    )
+    pods = [one for one in _told(imported([("trace", data)])) if one[1] != "nightly"]
+    assert pods == [
+        ("ObjectSeen", "nightly-1", 1.0),
+        ("ObjectGone", "nightly-1", 20.0),
+        ("ObjectSeen", "nightly-2", 61.0),
+    ]
+
+
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,32000,262144,2,V100M16\nn2,8000,1024,0,\n"
 PODS = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -121,7 +194,13 @@ def test_the_openb_traces_can_be_replayed(tmp_path: Path) -> None:
         ("a.json", b'{"kind": "Pod"', "a.json: document 1: "),
         ("a.json", b'{"type": "ADDED", "object": {"apiVersion": "v1", "kind": "Pod"}}', "a.json: document 1: "),
         ("a.bin", b"\x81\xa1a\x01", "a.bin: neither a trace of SimKube"),
+        ("a.bin", _trace([{"ts": "soon"}]), "a.bin: not a trace of SimKube v2 or v3: could not convert"),
+        ("a.bin", _trace([{}]), "a.bin: not a trace of SimKube v2 or v3: ts is missing"),
+        ("a.bin", _trace([{"ts": 1, "applied_objs": ["x"]}]), "a.bin: not a trace of SimKube v2 or v3: "),
         ("a.csv", NODES.replace("8000", "many").encode(), "a.csv: line 3: "),
+        ("a.csv", b"name,cpu_milli\np,1\n", "a.csv: line 2: memory_mib is missing"),
+        ("a.jsonl", b'{"time": "noon", "event": "Add", "resource": {}}', "a.jsonl: document 1: not an RFC 3339 time"),
+        ("a.jsonl", b'{"event": "Add", "resource": {}}', "a.jsonl: document 1: time is missing"),
         ("a.txt", b"# nothing\n", "a.txt: neither a trace that is known nor manifests"),
     ],
 )
