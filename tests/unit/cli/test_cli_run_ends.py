@@ -9,10 +9,18 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+from live_clusters import write_kubeconfig
 
+import kubesched
 from harness.scripted_server import ScriptedServer, until
+from kubesched.cli import record
+from kubesched.live import engine_recorder
+from kubesched.simulator.recording.lines import RecordingError
+from kubesched.simulator.recording.reader import BoundSeen, Recorded, RecordingReader, Synced
+from kubesched.simulator.replay.exact import ExactReplay
 from kubesched.testing import make
 
 QUICKLY = [
@@ -97,3 +105,70 @@ def test_a_scheduler_does_not_wait_for_what_it_may_never_need() -> None:
     loaded = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
     late = ("aiohttp", "cryptography", "kubesched.explanation", "kubesched.playground", "kubesched.planning")
     assert not [name for name in loaded if name.startswith(late)]
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+async def _kill_once(is_written: Callable[[], bool], server: ScriptedServer, process: Process) -> None:
+    """While more is being written. Without notice: it cannot put anything in order."""
+    for number in range(20):
+        server.put(make.pod(f"early-{number}"))
+    await until(is_written, within_s=60.0)
+    for number in range(20):
+        server.put(make.pod(f"late-{number}"))
+    await until(lambda: bool(bound_pods(server) & {f"late-{number}" for number in range(20)}), within_s=60.0)
+    process.kill()
+    await process.communicate()
+
+
+def bound_pods(server: ScriptedServer) -> set[str]:
+    return {pod["metadata"]["name"] for pod in server.objects("Pod") if pod["spec"].get("nodeName")}
+
+
+def test_the_journal_of_one_that_is_killed_can_be_replayed(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+
+    def replayed() -> ExactReplay:
+        replay = ExactReplay(journal)
+        replay.run()
+        return replay
+
+    async def story() -> None:
+        async with ScriptedServer() as server:
+            flags = ("--leader-elect=false", f"--record={journal}")
+            async with _scheduling(server, *flags) as process:
+                await _kill_once(lambda: replayed().n_bound >= 21, server, process)
+
+    asyncio.run(story())
+    replay = replayed()
+    assert replay.difference == "" and replay.n_bound >= 21
+    assert engine_recorder._WRITE_EVERY_S < 1
+
+
+def test_the_recording_of_a_recorder_that_is_killed_can_be_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "day.jsonl.gz"
+
+    def seen() -> list[Recorded]:
+        try:
+            return list(RecordingReader(path))
+        except RecordingError:  # nothing is written yet
+            return []
+
+    def bound() -> set[str]:
+        return {event.pod for event in seen() if isinstance(event, BoundSeen)}
+
+    async def story() -> None:
+        async with ScriptedServer() as server, _scheduling(server, "--leader-elect=false") as scheduler:
+            config = write_kubeconfig(tmp_path / "kubeconfig", server.url)
+            command = [sys.executable, "-m", "kubesched", "record", "-o", str(path), "--kubeconfig", str(config)]
+            recorder = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+            await until(lambda: any(isinstance(event, Synced) for event in seen()), within_s=60.0)
+            await _kill_once(lambda: len(bound()) >= 20, server, recorder)
+            assert scheduler.returncode is None
+
+    asyncio.run(story())
+    found = kubesched.replay(path)
+    assert {f"default/early-{number}" for number in range(20)} <= bound()
+    assert found.n_agreed == found.n_decided >= 20
+    assert record._FLUSH_EVERY_S < 1
