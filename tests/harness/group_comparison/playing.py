@@ -31,6 +31,8 @@ from harness.group_comparison.scenarios import (
     Manifest,
     Scenario,
     Step,
+    Version,
+    written_for,
 )
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.rest import RestClient
@@ -54,6 +56,13 @@ _PLURALS = {
     "Namespace": "namespaces",
 }
 _OF_CLUSTER = {"Node", "ResourceSlice", "DeviceClass", "PriorityClass", "Namespace"}
+_GROUP_VERSIONS = {
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ResourceSlice": "resource.k8s.io/v1",
+    "ResourceClaim": "resource.k8s.io/v1",
+    "DeviceClass": "resource.k8s.io/v1",
+}
 _PROBE = "probe"
 
 _encode = msgspec.json.encode
@@ -80,10 +89,15 @@ class Played:
 
 
 async def play(
-    client: RestClient, kubeconfig: Path, scheduler: Scheduler, gates: Iterable[str], scenarios: Sequence[Scenario]
+    client: RestClient,
+    kubeconfig: Path,
+    scheduler: Scheduler,
+    version: Version,
+    gates: Iterable[str],
+    scenarios: Sequence[Scenario],
 ) -> dict[str, Played]:
     """How each ended, by its name."""
-    stage = _Stage(client, scenarios, str(time.time_ns())[6:14])
+    stage = _Stage(client, version, scenarios, str(time.time_ns())[6:14])
     await stage.open()
     try:
         await stage.perform(0)
@@ -131,8 +145,9 @@ def _configuration(kubeconfig: Path) -> Manifest:
 
 
 class _Stage:
-    def __init__(self, client: RestClient, scenarios: Sequence[Scenario], run_id: str) -> None:
+    def __init__(self, client: RestClient, version: Version, scenarios: Sequence[Scenario], run_id: str) -> None:
         self._client = client
+        self._version = version
         self._scenarios = scenarios
         self._namespaces = {one.name: f"{one.name}-{run_id}" for one in scenarios}
         self._namespaces[_PROBE] = f"{_PROBE}-{run_id}"
@@ -166,15 +181,15 @@ class _Stage:
         namespace = self._namespaces[name]
         for pod in step.deleted:
             self._made[name].discard(pod)
-            await self._delete(_path("Pod", namespace, pod))
+            await self._delete(self._path("Pod", namespace, pod))
         for pod in step.opened:
-            await self._patch(_path("Pod", namespace, pod), {"spec": {"schedulingGates": None}})
+            await self._patch(self._path("Pod", namespace, pod), {"spec": {"schedulingGates": None}})
         for manifest in step.created:
             if manifest["kind"] == "Pod":
                 self._made[name].add(manifest["metadata"]["name"])
-            await self._create(manifest, namespace)
+            await self._create(written_for(manifest, self._version), namespace)
             if "status" in manifest and manifest["kind"] == "PodDisruptionBudget":
-                place = _path("PodDisruptionBudget", namespace, manifest["metadata"]["name"]) + "/status"
+                place = self._path("PodDisruptionBudget", namespace, manifest["metadata"]["name"]) + "/status"
                 await self._patch(place, {"status": manifest["status"]})
 
     async def settle(self) -> None:
@@ -195,12 +210,12 @@ class _Stage:
                 "containers": [{"name": "c", "image": "x"}]}  # fmt: skip
         await self._create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}, namespace)
         async with asyncio.timeout(_SEEN_WITHIN_S):
-            while not (await self._read(_path("Pod", namespace, name)))["spec"].get("nodeName"):
+            while not (await self._read(self._path("Pod", namespace, name)))["spec"].get("nodeName"):
                 await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _state(self) -> Any:
-        pods = (await self._read("/api/v1/pods", {"labelSelector": SCENARIO}))["items"]
-        groups = (await self._read(_groups_path(), {"labelSelector": SCENARIO}))["items"]
+        pods = (await self._read(self._path("Pod"), {"labelSelector": SCENARIO}))["items"]
+        groups = (await self._read(self._path("PodGroup"), {"labelSelector": SCENARIO}))["items"]
         return [
             (one["metadata"]["uid"], one.get("spec", {}).get("nodeName"), _settled(one.get("status", {})))
             for one in (*pods, *groups)
@@ -209,27 +224,34 @@ class _Stage:
     async def result(self, scenario: Scenario) -> Played:
         namespace = self._namespaces[scenario.name]
         ours = {"labelSelector": f"{SCENARIO}={scenario.name}"}
-        pods = (await self._read(_path("Pod", namespace)))["items"]
-        groups = (await self._read(_path("PodGroup", namespace)))["items"]
-        nodes = (await self._read(_path("Node"), ours))["items"]
+        pods = (await self._read(self._path("Pod", namespace)))["items"]
+        groups = (await self._read(self._path("PodGroup", namespace)))["items"]
+        nodes = (await self._read(self._path("Node"), ours))["items"]
         events = (await self._read(f"/api/v1/namespaces/{namespace}/events"))["items"]
         return Played(pods, groups, nodes, events, self._made[scenario.name])
 
     async def close(self) -> None:
         """Takes away everything but the namespaces, which nobody would end."""
         for namespace in self._namespaces.values():
-            await self._delete(_path("Pod", namespace))
-            await self._delete(_path("PodGroup", namespace))
-            for group in (await self._read(_path("PodGroup", namespace)))["items"]:
-                await self._patch(_path("PodGroup", namespace, group["metadata"]["name"]),
+            await self._delete(self._path("Pod", namespace))
+            await self._delete(self._path("PodGroup", namespace))
+            for group in (await self._read(self._path("PodGroup", namespace)))["items"]:
+                await self._patch(self._path("PodGroup", namespace, group["metadata"]["name"]),
                                   {"metadata": {"finalizers": None}})  # fmt: skip
             for kind in ("PodDisruptionBudget", "ResourceClaim"):
-                await self._delete(_path(kind, namespace))
-            for claim in (await self._read(_path("ResourceClaim", namespace)))["items"]:
-                await self._patch(_path("ResourceClaim", namespace, claim["metadata"]["name"]),
+                await self._delete(self._path(kind, namespace))
+            for claim in (await self._read(self._path("ResourceClaim", namespace)))["items"]:
+                await self._patch(self._path("ResourceClaim", namespace, claim["metadata"]["name"]),
                                   {"metadata": {"finalizers": None}})  # fmt: skip
         for kind in ("Node", "ResourceSlice"):
-            await self._delete(_path(kind), {"labelSelector": SCENARIO})
+            await self._delete(self._path(kind), {"labelSelector": SCENARIO})
+
+    def _path(self, kind: str, namespace: str = "", name: str = "") -> str:
+        """Without a namespace, of all."""
+        versions = {"PodGroup": f"scheduling.k8s.io/{self._version.groups}", **_GROUP_VERSIONS}
+        root = f"/apis/{versions[kind]}" if kind in versions else "/api/v1"
+        home = f"/namespaces/{namespace}" if namespace and kind not in _OF_CLUSTER else ""
+        return f"{root}{home}/{_PLURALS[kind]}" + (f"/{name}" if name else "")
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -237,7 +259,7 @@ class _Stage:
         return msgspec.json.decode(await self._client.request("GET", path, params=params))
 
     async def _create(self, manifest: Manifest, namespace: str = "") -> None:
-        path = _path(manifest["kind"], namespace)
+        path = self._path(manifest["kind"], namespace)
         await self._client.request("POST", path, body=_encode(manifest))
 
     async def _create_once(self, manifest: Manifest) -> None:
@@ -256,18 +278,6 @@ class _Stage:
         except ApiError as problem:
             if not problem.is_not_found:
                 raise
-
-
-def _path(kind: str, namespace: str = "", name: str = "") -> str:
-    roots = {"PodDisruptionBudget": "/apis/policy/v1", "PodGroup": "/apis/scheduling.k8s.io/v1alpha2",
-             "PriorityClass": "/apis/scheduling.k8s.io/v1", "ResourceSlice": "/apis/resource.k8s.io/v1",
-             "ResourceClaim": "/apis/resource.k8s.io/v1", "DeviceClass": "/apis/resource.k8s.io/v1"}  # fmt: skip
-    home = "" if kind in _OF_CLUSTER else f"/namespaces/{namespace}"
-    return f"{roots.get(kind, '/api/v1')}{home}/{_PLURALS[kind]}" + (f"/{name}" if name else "")
-
-
-def _groups_path() -> str:
-    return f"/apis/scheduling.k8s.io/v1alpha2/{_PLURALS['PodGroup']}"
 
 
 def _settled(status: dict[str, Any]) -> Any:

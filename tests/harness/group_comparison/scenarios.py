@@ -10,7 +10,7 @@ Next: `playing`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,19 +22,50 @@ SCENARIO, HOSTNAME, RACK = "scenario", "kubernetes.io/hostname", "rack"
 PRIORITIES = {"low": 10, "mid": 50, "high": 1000, CALM: 1000}
 DEVICE_CLASS, DRIVER = "compared-devices", "devices.example.com"
 
-GATES = {
-    "gang": ("GenericWorkload", "GangScheduling"),
-    "topology": ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"),
-    "preempt": ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption"),
-    "all": (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-        "DRAWorkloadResourceClaims",
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of Kubernetes: where its groups are, and the feature gates of a scheduler for each set of scenarios."""
+
+    groups: str
+    gates: Mapping[str, tuple[str, ...]]
+
+
+_GANGS = ("GenericWorkload", "GangScheduling")
+_RACKS = "TopologyAwareWorkloadScheduling"
+_WHOLE = "WorkloadAwarePreemption"
+_CLAIMS = "DRAWorkloadResourceClaims"
+VERSIONS = {
+    "1.36": Version(
+        "v1alpha2",
+        {
+            "gang": _GANGS,
+            "topology": (*_GANGS, _RACKS),
+            "preempt": (*_GANGS, _WHOLE),
+            "all": (*_GANGS, _RACKS, _WHOLE, _CLAIMS),
+        },
+    ),
+    "1.37": Version(
+        "v1beta1",
+        {
+            "gang": ("GenericWorkload",),
+            "topology": ("GenericWorkload", _RACKS),
+            "preempt": ("GenericWorkload",),
+            "all": ("GenericWorkload", _RACKS, _CLAIMS),
+        },
     ),
 }
-"""The sets of scenarios, and the feature gates of v1.36 that a scheduler has for each."""
+SETS = tuple(VERSIONS["1.36"].gates)
+
+
+def written_for(manifest: Manifest, version: Version) -> Manifest:
+    """A PodGroup, which is drawn as v1.36 has it, in the fields of this version; all else as it is."""
+    if manifest["kind"] != "PodGroup":
+        return manifest
+    spec = dict(manifest["spec"])
+    if version.groups != "v1alpha2" and "disruptionMode" in spec:
+        spec["disruptionMode"] = {"all": {}}
+    return {**manifest, "apiVersion": f"scheduling.k8s.io/{version.groups}", "spec": spec}
 
 
 @dataclass(slots=True)

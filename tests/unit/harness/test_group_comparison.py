@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.group_comparison.outcomes import outcome_of
 from harness.group_comparison.playing import Played
-from harness.group_comparison.scenarios import GATES, draw
+from harness.group_comparison.scenarios import SETS, VERSIONS, draw, written_for
 
 
 def _pod(name: str, node: str = "", message: str = "") -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _played(bound: str, waiting: str, nodes_in_cluster: int, uid: str) -> Played
 
 
 def test_the_same_seed_draws_the_same_scenarios() -> None:
-    for name in GATES:
+    for name in SETS:
         assert draw(name, 6, 4) == draw(name, 8, 4)[:6]
         assert draw(name, 6, 4) != draw(name, 6, 5)
 
@@ -44,3 +44,11 @@ def test_another_number_of_bound_pods_is_another_outcome() -> None:
     fewer = _played("m-0", "m-1", 4, "13c1f219-8624-4293-ae2d-961615f2ee42")
     more = Played([_pod("m-0", "a"), _pod("m-1", "a")], fewer.groups, fewer.nodes, fewer.events, fewer.made)
     assert outcome_of(fewer) != outcome_of(more)
+
+
+def test_for_v1_37_groups_are_written_in_its_fields() -> None:
+    created = [one for scenario in draw("preempt", 40, 1) for step in scenario.steps for one in step.created]
+    groups = [one for one in created if one["kind"] == "PodGroup"]
+    modes = [written_for(one, VERSIONS["1.37"])["spec"].get("disruptionMode") for one in groups]
+    assert [one["spec"].get("disruptionMode") for one in groups] == [mode and "PodGroup" for mode in modes]
+    assert {"all": {}} in modes

@@ -51,10 +51,14 @@ def test_a_gang_that_waits_is_shown_with_its_members_and_why(tmp_path: Path) -> 
         await page.wait_for(f"{row}.includes('1 of the 3 pods that it needs do not exist')")
         await playground.put_in([_member("three")])
         await page.wait_for("document.querySelector('#groups .state.failed')")
+        assert "0 of 3 placed" in await page.evaluate(row)
+        assert (await page.evaluate(row)).endswith("does not fit as a whole")
         await page.click("#groups [data-group='default/gang']")
         why = await page.wait_for("document.querySelector('#detail .cause').textContent")
         assert why.startswith("Waits: 2 of the 3 pods that it needs find a node; ")
         assert await page.evaluate("document.querySelectorAll('#detail .list [data-pod]').length") == 3
+        helps = await page.evaluate("document.querySelector('#detail .changes').textContent")
+        assert "add a node like node-0" in helps
         await page.click("#detail [data-pod='default/two']")
         await page.click("#detail [data-group='default/gang']")
         await page.wait_for("document.querySelector('#detail code').textContent.endsWith('default/podgroup/gang')")

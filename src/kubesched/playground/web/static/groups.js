@@ -4,10 +4,13 @@ import { ask } from "./connection.js";
 import { find, make, refill } from "./dom.js";
 import { count, inOrder, since, splitKey } from "./format.js";
 import { podRow } from "./lists.js";
-import { table } from "./why.js";
+import { changesOf, table } from "./why.js";
 
 // Which dot stands for a group: as for the pods that it has.
 const DOTS = { scheduled: "running", unschedulable: "failed", waiting: "pending" };
+// What a condition begins with whatever the reason is.
+const ABOUT_ONE_PLACEMENT = /^0\/\d+ placements are available, first placement status: /;
+const NOT_AS_A_WHOLE = /^(pod group is unschedulable(, )?)+/;
 const BY_URGENCY = ["unschedulable", "waiting", "scheduled"];
 
 export function drawGroups(store) {
@@ -19,20 +22,22 @@ export function drawGroups(store) {
 
 function groupRow(key, group, members) {
   const [namespace, name] = splitKey(key);
-  return make("li", { data: { key } }, make("button", { class: "row", type: "button", data: { group: key }, title: `${key}: ${group.state}` },
+  return make("li", { data: { key } }, make("button", { class: "row", type: "button", data: { group: key }, title: [`${key}: ${group.state}`, group.message].filter(Boolean).join("\n") },
     make("span", { class: `state ${DOTS[group.state]}`, role: "img", "aria-label": group.state }),
     make("span", { class: "name" }, name, make("small", {}, `  ${namespace}`)),
-    make("span", { class: "aside" }, placedOf(members)),
+    make("span", { class: "aside" }, `${placedOf(members)} placed`),
     group.state !== "scheduled" && make("span", { class: "below" }, waitOf(group, members))));
 }
 
-const placedOf = (members) => `${count(members.filter(([, pod]) => pod.node).length)} of ${count(members.length)} pods have a node`;
+const placedOf = (members) => `${count(members.filter(([, pod]) => pod.node).length)} of ${count(members.length)}`;
 
 // What can be said without asking the scheduler.
 function waitOf(group, members) {
   const missing = (group.needs ?? 0) - members.length;
   if (missing > 0) return `${count(missing)} of the ${count(group.needs)} pods that it needs do not exist`;
-  return group.message ?? "not tried yet";
+  if (!group.message) return "not tried yet";
+  const said = group.message.replace(ABOUT_ONE_PLACEMENT, "").replace(NOT_AS_A_WHOLE, "");
+  return said === group.message ? said : `does not fit as a whole${said && `: ${said}`}`;
 }
 
 export class GroupPanel {
@@ -53,7 +58,7 @@ export class GroupPanel {
     const members = this.store.membersOf(this.key).sort((one, other) => inOrder(one[0], other[0]));
     this.panel.setFacts([
       ["State", make("span", { class: "badge" }, make("span", { class: `state ${DOTS[group.state]}` }), group.state)],
-      ["Pods", placedOf(members)],
+      ["Pods", `${placedOf(members)} have a node`],
       ["Needs", group.needs ? `${count(group.needs)} together, or none` : "nothing: takes what it gets"],
       ["Within one", group.topology], ["Priority", group.priority && String(group.priority)],
       ["Evicted", group.whole && "as a whole"], ["Age", group.created && since(group.created)],
@@ -87,5 +92,6 @@ function drawn(why, topology) {
     make("p", { class: `cause ${isGood ? "good" : "bad"}` }, `${cause[0].toUpperCase()}${cause.slice(1)}`),
     rows.length > 0 && make("h4", {}, "Placements, the nearest first"),
     rows.length > 0 && table(["placement", "nodes", "pods that fit", make("th", { scope: "col", class: "words" }, "what the next one lacks")], rows, why.placements.length > 12 ? `and ${count(why.placements.length - 12)} more` : ""),
+    why.changes.length > 0 && changesOf(why.changes.map((one) => one.placement ? { ...one, description: `${one.description}, then it fits in ${topology}=${one.placement}` } : one)),
   ].filter(Boolean);
 }

@@ -33,7 +33,7 @@ function scoresOf(why, isBound) {
   return make("div", {}, make("h4", {}, title), scoreTable(why.scores, why.best), more > 0 && make("p", { class: "note" }, `and ${count(more)} more nodes that fit`));
 }
 
-function changesOf(changes) {
+export function changesOf(changes) {
   return make("div", { class: "changes" }, make("h4", {}, "What would help, each tried out"),
     make("ol", {}, ...changes.map((change) => make("li", {}, change.description, typeof change.cost === "string" && change.cost && make("small", {}, change.cost)))));
 }
