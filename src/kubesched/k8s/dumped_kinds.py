@@ -9,9 +9,9 @@ fewer kinds, the kinds it cannot tell about are named, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kubesched.k8s.client.resources import POD_GROUPS, RESOURCES, Resource
+from kubesched.k8s.client.resources import NEXT_POD_GROUPS, RESOURCES, Resource
 from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject, controller_of
@@ -32,8 +32,8 @@ READ_RESOURCES: tuple[Resource, ...] = (*RESOURCES, *_BEYOND_SCHEDULING)
 """All that decisions, simulations and plans depend on, and every server has."""
 
 GATED_RESOURCES: tuple[Resource, ...] = (
-    POD_GROUPS,
-    Resource(scheduling.Workload, scheduling.GROUP, "v1alpha2", "workloads", True),
+    NEXT_POD_GROUPS,
+    replace(NEXT_POD_GROUPS, type=scheduling.Workload, plural="workloads"),
 )
 """What servers have only behind a feature gate: read where it is there, and not missed where it is not."""
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.k8s.client.resources import POD_GROUPS
 from kubesched.k8s.dumped_kinds import ALL_RESOURCES
 from kubesched.k8s.model.apps import JobCondition
 from kubesched.k8s.model.core import Container, PodCondition
@@ -31,7 +32,7 @@ from kubesched.k8s.model.resource import (
     DeviceCondition,
     OpaqueDeviceConfiguration,
 )
-from kubesched.k8s.model.scheduling import GroupCondition
+from kubesched.k8s.model.scheduling import GroupCondition, PodGroup, Workload, has_fields_of_next_version
 from kubesched.k8s.model.storage import StorageClass
 from kubesched.k8s.model.volume_claims import (
     BIND_COMPLETED_ANNOTATION,
@@ -89,7 +90,14 @@ def saved_list(objects: Iterable[KubeObject], dumped: Iterable[str] = ()) -> dic
 def saved_form(item: KubeObject) -> dict[str, Any]:
     kind = type(item)
     fields: dict[str, Any] = msgspec.to_builtins(reduced(item))
-    return {"apiVersion": API_VERSIONS[kind], "kind": kind.__name__, **fields}
+    return {"apiVersion": _api_version(item), "kind": kind.__name__, **fields}
+
+
+def _api_version(item: KubeObject) -> str:
+    """Of groups the version whose fields it has: v1.36 and v1.37 write them in different ones."""
+    if isinstance(item, PodGroup | Workload) and not has_fields_of_next_version(item):
+        return POD_GROUPS.api_version
+    return API_VERSIONS[type(item)]
 
 
 def as_json(saved: dict[str, Any]) -> bytes:

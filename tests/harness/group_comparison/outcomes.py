@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from harness.group_comparison.playing import Played
-from harness.group_comparison.scenarios import RACK
+from harness.group_comparison.scenarios import SCENARIO, rack_key
 
 _WORDS = (
     (re.compile(r"\d+/\d+ nodes"), "N nodes"),
@@ -29,7 +29,7 @@ Outcome = tuple[tuple[str, str], ...]
 
 def outcome_of(played: Played) -> Outcome:
     bound = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in played.pods if pod["spec"].get("nodeName")}
-    racks = {node["metadata"]["name"]: node["metadata"]["labels"].get(RACK, "") for node in played.nodes}
+    racks = {node["metadata"]["name"]: _rack(node["metadata"]["labels"]) for node in played.nodes}
     members = [pod for pod in played.pods if pod["spec"].get("schedulingGroup") and pod["metadata"]["name"] in bound]
     lines: Counter[tuple[str, str]] = Counter()
     for name in bound:
@@ -46,6 +46,10 @@ def outcome_of(played: Played) -> Outcome:
     for (kind, told), count in _events(played).items():
         lines["events", f"{kind}: {', '.join(told)}"] += count
     return tuple(sorted((about, f"{count} x {text}") for (about, text), count in lines.items()))
+
+
+def _rack(labels: dict[str, str]) -> str:
+    return labels.get(rack_key(labels[SCENARIO]), "")
 
 
 def _events(played: Played) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -18,9 +18,14 @@ Manifest = dict[str, Any]
 
 CALM = "calm"
 """The class of pods that preempt nobody."""
-SCENARIO, HOSTNAME, RACK = "scenario", "kubernetes.io/hostname", "rack"
+SCENARIO, HOSTNAME = "scenario", "kubernetes.io/hostname"
 PRIORITIES = {"low": 10, "mid": 50, "high": 1000, CALM: 1000}
 DEVICE_CLASS, DRIVER = "compared-devices", "devices.example.com"
+
+
+def rack_key(name: str) -> str:
+    """Of a scenario's own: its groups are not tried in the racks of others."""
+    return f"rack-{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +317,7 @@ class _Draw:
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": self._meta(whole, **{HOSTNAME: whole}, **({RACK: rack} if rack else {})),
+            "metadata": self._meta(whole, **{HOSTNAME: whole}, **({rack_key(self._name): rack} if rack else {})),
             "status": {
                 "capacity": amounts,
                 "allocatable": amounts,
@@ -344,7 +349,7 @@ class _Draw:
     ) -> Manifest:
         spec: Manifest = {"schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}}}
         if rack:
-            spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+            spec["schedulingConstraints"] = {"topology": [{"key": rack_key(self._name)}]}
         if priority:
             spec["priorityClassName"] = priority
         if mode != "Pod":

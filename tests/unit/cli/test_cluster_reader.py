@@ -146,3 +146,13 @@ def test_pods_of_a_name_are_found_in_all_namespaces() -> None:
                 await client.close()
 
     assert [pod.key for pod in asyncio.run(scenario())] == ["a/p", "b/p"]
+
+
+def test_pod_groups_are_read_in_the_version_that_the_server_has() -> None:
+    for version in ("v1alpha2", "v1beta1"):
+        server = ScriptedServer()
+        server.routes.remove("podgroups")
+        server.routes.add(ServedKind("scheduling.k8s.io", version, "podgroups", "PodGroup", True))
+        head = {"apiVersion": f"scheduling.k8s.io/{version}", "kind": "PodGroup"}
+        server.put({**head, "metadata": {"name": "g", "namespace": "default"}})
+        assert keys(read(server), "PodGroup") == ["default/g"]

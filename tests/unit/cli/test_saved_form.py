@@ -145,3 +145,17 @@ def test_what_is_saved_is_a_list_that_kubectl_would_understand() -> None:
         "kind": "List",
         "items": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}],
     }
+
+
+@pytest.mark.parametrize(
+    ("mode", "version"), [("PodGroup", "v1alpha2"), ({"all": {}}, "v1beta1")], ids=["v1.36", "v1.37"]
+)
+def test_groups_are_saved_in_the_version_whose_fields_they_have(mode: Any, version: str) -> None:
+    policy = {"schedulingPolicy": {"basic": {}}, "disruptionMode": mode}
+    head = {"apiVersion": f"scheduling.k8s.io/{version}", "metadata": {"name": "x", "namespace": "n"}}
+    written = [
+        {**head, "kind": "PodGroup", "spec": policy},
+        {**head, "kind": "Workload", "spec": {"podGroupTemplates": [{"name": "t", **policy}]}},
+    ]
+    for item in manifests.from_dicts(written).objects:
+        assert saved_form(item)["apiVersion"] == head["apiVersion"]

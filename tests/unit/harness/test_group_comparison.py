@@ -21,7 +21,7 @@ def _played(bound: str, waiting: str, nodes_in_cluster: int, uid: str) -> Played
         _pod(waiting, message=f"0/{nodes_in_cluster} nodes are available: 2 Insufficient cpu."),
     ]
     evicted = {"involvedObject": {"name": "low-0"}, "reason": "Preempted", "message": f"Preempted by podgroup {uid} on"}
-    nodes = [{"metadata": {"name": "a", "labels": {"rack": "r0"}}}]
+    nodes = [{"metadata": {"name": "a", "labels": {"scenario": "s", "rack-s": "r0"}}}]
     return Played(pods, [], nodes, [evicted], {"m-0", "m-1", "low-0"})
 
 

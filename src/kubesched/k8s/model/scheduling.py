@@ -201,6 +201,15 @@ class CompositePodGroup(KubeObject, frozen=True):
     status: CompositePodGroupStatus = CompositePodGroupStatus()
 
 
+def has_fields_of_next_version(item: PodGroup | Workload) -> bool:
+    """Whether it is written as v1.37 writes it, where that is not as before."""
+    if isinstance(item, Workload):
+        modes = [one.disruption_mode for one in item.spec.pod_group_templates or ()]
+        return any(isinstance(mode, DisruptionMode) for mode in modes)
+    spec = item.spec
+    return isinstance(spec.disruption_mode, DisruptionMode) or spec.workload_ref is not None
+
+
 def group_key_of(pod: Pod) -> str:
     """`namespace/name` of the PodGroup that the pod names; empty if it names none."""
     group = pod.spec.scheduling_group

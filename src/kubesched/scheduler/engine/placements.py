@@ -128,7 +128,11 @@ def choose_placement(
 
 
 def _none_fits(first: GroupOutcome, n: int) -> GroupOutcome:
-    text = f"0/{n} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
+    reasons = first.status.reasons
+    told = (
+        GROUP_UNSCHEDULABLE if GROUP_UNSCHEDULABLE in reasons[:1] else first.status.message
+    )  # as Go's errors are told
+    text = f"0/{n} placements are available, first placement status: {told}"
     first.status, first.n_placements = Status.unschedulable(text), n
     return first
 

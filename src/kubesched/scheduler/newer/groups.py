@@ -31,6 +31,8 @@ from kubesched.scheduler.newer.queue import QueuedGroup
 from kubesched.scheduler.queue import QueuedPodInfo
 
 _PREEMPTION = "pod group preemption: "
+_CLAIMS_FREED = "deallocation and deletion of ResourceClaims completed"
+"""Of DynamicResources, which is asked first and says so whether there were any claims or not."""
 _ONGOING = Status(Code.SUCCESS, (f"{_PREEMPTION}ongoing preemption on nominated nodes",))
 _DEFAULT_POLICY = "PreemptLowerPriority"
 Assignments = list[tuple[PodInfo, str]]
@@ -197,7 +199,11 @@ class NewerGroupCycles(GroupCycles):
             n_victims = 0 if evicting is None else len(evicting.victims)
             text = f"{_PREEMPTION}found a placement for podgroup, preempting {n_victims} victims"
             return Status(Code.SUCCESS, (text,))
-        return Status(status.code, (f"{_PREEMPTION}{status.message}",)) if status.is_rejected else status
+        if not status.is_rejected:
+            return status
+        told = f"{_PREEMPTION}{status.message}"
+        hears_claims = status.code is Code.UNSCHEDULABLE and pod_group.spec.scheduling_constraints is None
+        return Status(status.code, (_CLAIMS_FREED, told) if hears_claims else (told,))
 
     def _is_going_on(self, group: GroupCycle, pod_group: PodGroup) -> bool:
         """Pods that the scheduler evicted are still leaving a node that one of the group is nominated to."""

@@ -127,8 +127,19 @@ def test_no_placement_fits() -> None:
     world = _world(*_TOPOLOGY)
     add(world, node("a", "1", rack="r"), node("b", "1", rack="s"), group(gang=2, rack="rack"), *_members(2))
     world.run(for_s=1)
-    text = "0/2 placements are available, first placement status: pod group is unschedulable"
-    assert _shown(world)[2].startswith(f"pod group is unschedulable, {text}")
+    first = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+    text = f"0/2 placements are available, first placement status: {first}"
+    assert _shown(world)[2].startswith(f"pod group is unschedulable, {text}, pod group preemption: ")
+
+
+def test_a_group_that_may_preempt_nobody_hears_of_its_claims_first() -> None:
+    """As v1.37.0-rc.1 says it, whether there are claims or not."""
+    world = _world()
+    add(world, node(cpu="1"), group(gang=2), *_members(2, preemptionPolicy="Never"))
+    world.run(for_s=1)
+    freed = "deallocation and deletion of ResourceClaims completed"
+    refused = "pod group preemption: not eligible due to preemptionPolicy=Never."
+    assert _shown(world)[2].endswith(f", {freed}, {refused}")
 
 
 def test_pods_that_were_tried_more_often_come_first() -> None:
