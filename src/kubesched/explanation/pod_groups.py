@@ -7,6 +7,7 @@ missing there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,23 +18,29 @@ from kubesched.explanation.findings.finding import INSUFFICIENT
 from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.html import numbered as numbered_html
 from kubesched.explanation.layout import WHAT_WOULD_HELP, Style, Tone, counted, numbered, table
-from kubesched.framework.groups import GroupCycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.groups import GroupCycle, GroupFeatures, TrySchedule
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.config.defaults import with_gates
-from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, TOPOLOGY_AWARE
+from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, TOPOLOGY_AWARE, group_features
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.group_trial import GroupOutcome, GroupTrial
 from kubesched.scheduler.engine.placements import choose_placement, generate
+from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.newer.groups import NewerTrial
+from kubesched.scheduler.newer.version import configuration_as_emulated, group_cycles_as_emulated
 
 PLACEMENTS_SHOWN = 12
+VICTIMS_NAMED = 3
 _DEFAULT_GATES = (GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY_AWARE)
 
 
@@ -59,6 +66,18 @@ class PlacementFinding:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class GroupVictim:
+    """A pod that would be evicted for the group."""
+
+    key: str
+    node_name: str
+    priority: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"pod": self.key, "node": self.node_name, "priority": self.priority}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PodGroupExplanation:
     """What is with a pod group."""
@@ -77,6 +96,8 @@ class PodGroupExplanation:
     """The placement that it would go to; None if it fits in none."""
     problem: str = ""
     """Why there is no placement at all."""
+    victims: tuple[GroupVictim, ...] = ()
+    """Who would be evicted, so that it fits."""
     changes: tuple[GroupChange, ...] = ()
     """What would make it fit, the most acceptable first."""
 
@@ -100,6 +121,11 @@ class PodGroupExplanation:
         if self.chosen is not None:
             rest = "" if nearest.n_fitting >= self.n_tried else f", {self.n_tried - nearest.n_fitting} do not"
             return f"{subject} fits: {nearest.n_fitting} of {counted(self.n_tried, 'pod')} find a node{where}{rest}."
+        if self.victims:
+            names = [f"{victim.key} on {victim.node_name}" for victim in self.victims[:VICTIMS_NAMED]]
+            more = len(self.victims) - len(names)
+            listed = ", ".join(names) + (f" and {more} more" if more else "")
+            return f"{subject} fits once {counted(len(self.victims), 'pod')} of lower priority left: {listed}."
         short = f"{nearest.n_fitting} of the {counted(self.n_missing, 'pod')} that it needs find a node"
         came = f"the nearest placement is {self._label(nearest)}, where " if nearest.name else ""
         return f"{subject} waits: {came}{short}; {nearest.first_missing} does not: {nearest.reason}"
@@ -144,6 +170,10 @@ class PodGroupExplanation:
             lines.extend(table(header, self._rows(), indent=2, n_left=4))
             if len(self.placements) > PLACEMENTS_SHOWN:
                 lines.append(f"  and {len(self.placements) - PLACEMENTS_SHOWN} more that take no more of them")
+        if self.victims:
+            rows = [(victim.key, victim.node_name, str(victim.priority)) for victim in self.victims]
+            lines.extend(["", chosen.heading("Who is evicted for it")])
+            lines.extend(table(["POD", "NODE", "PRIORITY"], rows, indent=2, n_left=2))
         if self.changes:
             lines.extend(["", chosen.heading(WHAT_WOULD_HELP), *numbered(self._helps(), chosen)])
         return "\n".join(lines)
@@ -173,6 +203,7 @@ class PodGroupExplanation:
             "fits": self.chosen is not None,
             "placement": self.chosen or "",
             "placements": [one.to_dict() for one in self.placements],
+            "victims": [one.to_dict() for one in self.victims],
             "changes": [one.to_dict() for one in self.changes],
         }
 
@@ -218,14 +249,21 @@ def explain_group_in(
     tried = [info for info, gate in zip(waiting, gates, strict=True) if gate.is_success]
     if not tried:
         return PodGroupExplanation(key, pod_group, *counts, 0, gate=gates[0].message)
-    return _tried(cluster, scheduler, PodGroupExplanation(key, pod_group, *counts, len(tried)), tried)
+    as_emulated = configuration_as_emulated(config)
+    features = group_features(as_emulated.gates, config.emulate)
+    trial = group_cycles_as_emulated(config).trial_type(cluster, scheduler, 0.0)
+    return _tried(cluster, scheduler, PodGroupExplanation(key, pod_group, *counts, len(tried)), tried, trial, features)
 
 
 def _tried(
-    cluster: Cluster, scheduler: ProfileScheduler, base: PodGroupExplanation, pods: list[PodInfo]
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    base: PodGroupExplanation,
+    pods: list[PodInfo],
+    trial: GroupTrial,
+    features: GroupFeatures,
 ) -> PodGroupExplanation:
     group = GroupCycle(base.key, pods)
-    trial = GroupTrial(cluster, scheduler, 0.0)
     generated = generate(cluster, scheduler.profile, group)
     about = (base.key, base.pod_group, base.n_pods, base.n_scheduled, base.n_tried)
     if not generated.status.is_success:
@@ -242,6 +280,8 @@ def _tried(
     explained = PodGroupExplanation(*about, placements=tuple(findings), chosen=takes)
     if takes is not None:
         return explained
+    if victims := _victims(cluster, scheduler, base.pod_group, group, trial, features):
+        return replace(explained, victims=victims)
     nearest = findings[0]
     placement = next(one for one in generated.placements if one.name == nearest.name)
     resources = dict.fromkeys(resource for pod in pods for resource in pod.resources.wanted)
@@ -249,6 +289,51 @@ def _tried(
     n_missing = explained.n_missing - nearest.n_fitting
     changes = changes_for_group(cluster, scheduler, base.pod_group, pods, placement, n_missing, lacked)
     return replace(explained, changes=changes)
+
+
+def _victims(
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    pod_group: PodGroup,
+    group: GroupCycle,
+    trial: GroupTrial,
+    features: GroupFeatures,
+) -> tuple[GroupVictim, ...]:
+    """Who would be evicted so that the group fits: by it, or by its pods where it does not preempt as a whole."""
+    plans: list[Sequence[PodInfo]] = []
+    if features.preemption:
+        plugins = scheduler.profile.pod_group_post_filter
+        if plugins and (isinstance(trial, NewerTrial) or not pod_group.topology_key):
+            cycle = CycleState()
+            plugins[0].pod_group_post_filter(cycle, group, pod_group, _fits(cluster, scheduler, group, trial, features))
+            found = cycle.find(GroupPreemption)
+            plans = [] if found is None else [found.victims]
+    elif not pod_group.topology_key:
+        outcome = trial.run(group, group.pods)
+        decided = [member.decision.preemption for member in outcome.members if outcome.waits_for_preemption]
+        plans = [preemption.victims for preemption in decided if preemption is not None]
+    victims = {info.key: info for plan in plans for info in plan}
+    return tuple(GroupVictim(info.key, info.spec.node_name, info.priority) for info in victims.values())
+
+
+def _fits(
+    cluster: Cluster, scheduler: ProfileScheduler, group: GroupCycle, trial: GroupTrial, features: GroupFeatures
+) -> TrySchedule:
+    """Whether the group fits; in v1.37, once it did, whether it still fits where it was found to."""
+    assignments: list[tuple[PodInfo, str]] = []
+
+    def fits() -> Status:
+        if assignments and isinstance(trial, NewerTrial):
+            return OK if trial.still_fit(group, assignments) else Status.unschedulable()
+        if features.topology:
+            outcome = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
+        else:
+            outcome = trial.run(group, group.pods, post_filter=False)
+        if outcome.status.is_success:
+            assignments.extend((one.decision.pod, one.node_name) for one in outcome.members if one.node_name)
+        return outcome.status
+
+    return fits
 
 
 def _finding(name: str, n_nodes: int, outcome: GroupOutcome) -> PlacementFinding:

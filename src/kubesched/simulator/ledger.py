@@ -17,6 +17,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
+from kubesched.k8s.model.scheduling import group_key_of
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
@@ -180,6 +181,8 @@ class PodLedger:
         self._find_info = find_info
         self.pods: dict[str, PodRecord] = {}
         """By uid, in the order they came."""
+        self.members: dict[str, list[PodRecord]] = {}
+        """By pod group, those of its pods."""
         self.meter = UtilisationMeter(clock, store, self.pods)
         self.events: list[EventRecord] = []
         self.preemptions: list[PreemptionRecord] = []
@@ -245,7 +248,7 @@ class PodLedger:
             key, resources = info.key, info.signature.resources
         else:  # it has ended, and is nothing to the scheduler
             key, resources = pod.pod_key, pod_resources(pod)
-        return PodRecord(
+        record = PodRecord(
             key=key,
             uid=uid,
             workload=self.workload_of(pod),
@@ -254,6 +257,9 @@ class PodLedger:
             created_s=self.clock.elapsed_s,
             was_there=bool(pod.spec.node_name),
         )
+        if group := group_key_of(pod):
+            self.members.setdefault(group, []).append(record)
+        return record
 
     def _note(self, record: PodRecord, pod: Pod) -> None:
         record.phase = phase = pod.status.phase

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
-from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import (
+    POD_GROUP_INITIALLY_SCHEDULED,
+    POD_GROUP_SCHEDULED,
+    PodGroup,
+    group_key_of,
+)
 from kubesched.k8s.workloads.pod_states import POD_PENDING, READY
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.ledger import NodeUsage, PodRecord
@@ -199,7 +204,8 @@ def _since_start(cluster: VirtualCluster, at_s: float) -> float:
 
 
 def pod_group_rows(cluster: VirtualCluster) -> list[dict[str, Any]]:
-    """By key. `scheduled` is None as long as no attempt was made."""
+    """By key. `scheduled` is None as long as no attempt was made; `complete_after_s` is how long after its first pod
+    came as many had a node as it needs (a group without a number: all), None if that did not happen."""
     groups = cluster.store.of(PodGroup)
     placed: Counter[str] = Counter()
     pods: Counter[str] = Counter()
@@ -209,7 +215,7 @@ def pod_group_rows(cluster: VirtualCluster) -> list[dict[str, Any]]:
             placed[key] += bool(pod.spec.node_name)
     rows = []
     for key, group in sorted(groups.items()):
-        condition = group.condition(POD_GROUP_SCHEDULED)
+        condition = group.condition(POD_GROUP_SCHEDULED) or group.condition(POD_GROUP_INITIALLY_SCHEDULED)
         rows.append(
             {
                 "namespace": group.namespace,
@@ -218,7 +224,18 @@ def pod_group_rows(cluster: VirtualCluster) -> list[dict[str, Any]]:
                 "pods": pods[key],
                 "placed": placed[key],
                 "scheduled": None if condition is None else condition.status == "True",
+                "complete_after_s": _complete_after_s(cluster.ledger.members.get(key, ()), group.min_count),
                 "message": "" if condition is None else condition.message,
             }
         )
     return rows
+
+
+def _complete_after_s(members: Sequence[PodRecord], min_count: int) -> float | None:
+    n_needed = min_count or len(members)
+    moments = [record.created_s if record.was_there else record.scheduled_s for record in members]
+    scheduled = sorted(at_s for at_s in moments if at_s is not None)
+    if not members or len(scheduled) < n_needed:
+        return None
+    first_s = min(record.created_s for record in members)
+    return round(max(scheduled[n_needed - 1] - first_s, 0.0), _DIGITS)

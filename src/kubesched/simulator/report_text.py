@@ -139,9 +139,11 @@ def pod_group_section(report: SimulationReport, style: Style) -> list[str]:
     for row in report.pod_groups:
         needs = f"at least {row['min_count']}" if row["min_count"] else "-"
         state = {True: "scheduled", False: row["message"], None: "not tried"}[row["scheduled"]]
-        rows.append([row["namespace"], row["name"], needs, f"{row['placed']} of {row['pods']}", state])
-    header = ["NAMESPACE", "POD GROUP", "NEEDS", "PODS WITH A NODE", "STATE"]
-    return [style.heading("Pod groups"), *table(header, rows, indent=2, n_left=5)]
+        after_s = row["complete_after_s"]
+        complete = "-" if after_s is None else f"after {_span(after_s)}"
+        rows.append([row["namespace"], row["name"], needs, f"{row['placed']} of {row['pods']}", complete, state])
+    header = ["NAMESPACE", "POD GROUP", "NEEDS", "PODS WITH A NODE", "COMPLETE", "STATE"]
+    return [style.heading("Pod groups"), *table(header, rows, indent=2, n_left=6)]
 
 
 def pending_section(report: SimulationReport, style: Style) -> list[str]:

@@ -142,3 +142,54 @@ def test_one_node_fewer_is_not_enough() -> None:
     more = [_node(f"new-{i}", "4") for i in range(3)]
     assert not kubesched.explain([*cluster, *more], "podgroup/g").is_unschedulable
     assert kubesched.explain([*cluster, *more[:2]], "podgroup/g").is_unschedulable
+
+
+def _config(gates: tuple[str, ...], emulate: str | None) -> dict[str, Any]:
+    on = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", *gates)
+    header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return {**header, "featureGates": dict.fromkeys(on, True), **({"emulate": emulate} if emulate else {})}
+
+
+def _low(node: str, cpu: str = "1") -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"low-{node}", "uid": f"low-{node}"},
+        "spec": {"containers": [container], "priority": 0, "nodeName": node},
+    }
+
+
+@pytest.mark.parametrize(
+    ("gates", "emulate", "rack"),
+    [
+        pytest.param((), None, False, id="pods one by one"),
+        pytest.param(("WorkloadAwarePreemption",), None, False, id="the group"),
+        pytest.param((), "1.37", False, id="v1.37"),
+        pytest.param((), "1.37", True, id="v1.37 in a rack"),
+    ],
+)
+def test_who_is_evicted_for_it(gates: tuple[str, ...], emulate: str | None, rack: bool) -> None:
+    group = _group(3, rack=rack)
+    group["spec"]["priority"] = 5
+    nodes = [_node(name) for name in ("a", "b")]
+    for node in nodes:
+        node["metadata"]["labels"] = {"rack": "r"}
+    objects = [*nodes, _low("a"), _low("b"), group, *_pods(3, priority=5)]
+    found = kubesched.explain(objects, "podgroup/g", config=_config(gates, emulate))
+    headline = "PodGroup default/g fits once 1 pod of lower priority left: default/low-"
+    assert found.headline.startswith(headline)
+    assert "Who is evicted for it" in str(found)
+    assert [victim["priority"] for victim in found.to_dict()["victims"]] == [0]
+    assert found.is_unschedulable
+
+
+def test_a_group_in_a_rack_evicts_nobody_before_that() -> None:
+    group = _group(2, rack=True)
+    group["spec"]["priority"] = 5
+    node = _node("a")
+    node["metadata"]["labels"] = {"rack": "r"}
+    objects = [node, _low("a"), group, *_pods(2, priority=5)]
+    found = kubesched.explain(objects, "podgroup/g", config=_config(("WorkloadAwarePreemption",), None))
+    assert found.headline.startswith("PodGroup default/g waits: the nearest placement is rack=r, where 1 of the 2 pods")
+    assert found.to_dict()["victims"] == []

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from simulated_clusters import cron_job, notes, pods, records, run, scenario, workload
 
+import kubesched
 from kubesched.k8s.model.apps import Job, ReplicaSet
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
@@ -184,3 +185,39 @@ def test_a_gated_pod_and_one_of_another_scheduler_wait_without_being_tried() -> 
     foreign = make.pod("foreign", spec={"schedulerName": "other"})
     cluster = run(*NODES, gated, foreign)
     assert [record.n_attempts for record in records(cluster)] == [0, 0]
+
+
+# -- pod groups --------------------------------------------------------------------------------------------------------
+
+
+def _gang_of(n: int, min_count: int) -> list[Manifest]:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+    }
+    pods = [make.pod(f"p{i}", cpu=3) for i in range(n)]
+    for pod in pods:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    return [group, *pods]
+
+
+@pytest.mark.parametrize(("emulate", "backoff_s"), [(None, 10), ("1.37", 20)])
+def test_a_report_says_when_a_gang_was_complete(emulate: str | None, backoff_s: int) -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": {"GenericWorkload": True, "GangScheduling": True},
+        **({"emulate": emulate} if emulate else {}),
+    }
+    template = {key: value for key, value in make.node("late", cpu=4).items() if key not in ("apiVersion", "kind")}
+    later = scenario({"at": "60s", "addNodes": {"count": 1, "template": template}})
+    objects = [*NODES[:2], *_gang_of(4, 3), later]
+    report = kubesched.simulate(objects, config=config, until="10m")
+    (row,) = report.pod_groups
+    assert (row["pods"], row["placed"], row["scheduled"]) == (4, 3, True)
+    assert 60 <= row["complete_after_s"] <= 60 + backoff_s + 1
+    assert "COMPLETE" in str(report)
+    (row,) = kubesched.simulate([*NODES[:2], *_gang_of(4, 3)], config=config, until="10m").pod_groups
+    assert (row["placed"], row["scheduled"], row["complete_after_s"]) == (0, False, None)
