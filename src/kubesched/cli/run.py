@@ -1,6 +1,8 @@
 """`kubesched run`: schedules a real cluster, with the flags of kube-scheduler.
 
-Ends with 0 when it is told to stop, 1 when it lost the lease or cannot serve, and 2 when its flags or files are wrong.
+Once the flags are known, the server is asked for its long lists; what they mean, and all that schedules, is imported
+while it prepares them. Ends with 0 when it is told to stop, 1 when it lost the lease or cannot serve, and 2 when its
+flags or files are wrong.
 
 Next: `kubesched.live.live_scheduler`.
 """
@@ -13,6 +15,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,14 +23,16 @@ from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig import is_in_cluster, load_in_cluster_target, load_target
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler, read_policy
+from kubesched.k8s.model.manifests import collector_paused
+from kubesched.live.head_start import ListsAhead, NamedServer, ask_ahead, likely_server
 from kubesched.live.logs import configure_logs
-from kubesched.live.logs import start_lines as lines
-from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
+from kubesched.live.options.command import FlagsCommand, GivenFlags, with_flags
 from kubesched.live.serving.settings import ServingError
-from kubesched.live.serving.sources import BuildInfo
 from kubesched.scheduler.config import ConfigError
 from kubesched.simulator.recording.lines import RecordingError
+
+if TYPE_CHECKING:
+    from kubesched.live.options import RunOptions
 
 LOST_EXIT = 1
 
@@ -39,10 +44,23 @@ _log = logging.getLogger("kubesched.run")
 def run(given: GivenFlags) -> None:
     """Schedule a live cluster, instead of kube-scheduler or beside it."""
     try:
-        options = _complete(given, read_options(given))
+        code = asyncio.run(_run(given))
+    except (ConfigError, ClientConfigError, ServingError, RecordingError) as error:
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
+    if code:
+        sys.exit(code)
+
+
+async def _run(given: GivenFlags) -> int:
+    async with ask_ahead(likely_server(given)) as ahead:
+        await asyncio.to_thread(_import_the_rest)
+        options = await _complete(given)
         if options.write_config_to is not None:
+            from kubesched.live.options import write_configuration
+
             write_configuration(options.configuration, options.write_config_to, options.emulation)
-            return
+            return 0
         configure_logs(options.logs.verbosity, options.logs.format, vmodule=options.logs.vmodule)
         for warning in options.warnings:
             _log.warning(warning)
@@ -51,23 +69,32 @@ def run(given: GivenFlags) -> None:
 
             for level, line in start_lines(options.emulation):
                 _log.info(line, extra={"v": level})
-        code = asyncio.run(_schedule(options))
-    except (ConfigError, ClientConfigError, ServingError, RecordingError) as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
-    if code:
-        sys.exit(code)
+        return await _schedule(options, ahead)
 
 
-def _complete(given: GivenFlags, options: RunOptions) -> RunOptions:
+def _import_the_rest() -> None:
+    """Python's collector would look at what was imported again and again, a tenth of the time; nothing of it goes."""
+    with collector_paused():
+        import kubesched.live.live_scheduler  # noqa: F401
+
+
+async def _complete(given: GivenFlags) -> RunOptions:
     """With the Policy that is in the cluster, if the flags name one there."""
+    from kubesched.live.options import read_options
+
+    options = read_options(given)
     if options.policy_config_map is None:
         return options
-    policy = asyncio.run(read_policy(_cluster(options), options.policy_config_map))
-    return read_options(given, policy)
+    from kubesched.live.live_scheduler import read_policy
+
+    return read_options(given, await read_policy(_cluster(options), options.policy_config_map))
 
 
-async def _schedule(options: RunOptions) -> int:
+async def _schedule(options: RunOptions, ahead: ListsAhead | None) -> int:
+    from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler
+    from kubesched.live.logs import start_lines as lines
+    from kubesched.live.serving.sources import BuildInfo
+
     emulated = "" if options.emulation is None else options.emulation.generation.version
     lines.STARTING.write(BuildInfo().git_version, emulated, options.leader_election.leader_elect)
     more_pages = None
@@ -75,7 +102,11 @@ async def _schedule(options: RunOptions) -> int:
         from kubesched.playground.web.live_page import LivePage
 
         more_pages = LivePage
-    scheduler = LiveScheduler(options, _cluster(options), review_target=_reviewer(options), more_pages=more_pages)
+    if ahead is not None and ahead.server == _named_server(options):
+        target, lists = ahead.target, ahead.lists
+    else:
+        target, lists = _cluster(options), None
+    scheduler = LiveScheduler(options, target, review_target=_reviewer(options), more_pages=more_pages, ahead=lists)
     events = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         events.add_signal_handler(number, scheduler.stop)
@@ -88,6 +119,10 @@ async def _schedule(options: RunOptions) -> int:
         return LOST_EXIT
     lines.TERMINATING.write()
     return 0
+
+
+def _named_server(options: RunOptions) -> NamedServer:
+    return NamedServer(options.client_connection.kubeconfig, options.context, options.master)
 
 
 def _cluster(options: RunOptions) -> ServerTarget:

@@ -113,10 +113,7 @@ class JournalFiles:
         self._file.close()
 
 
-def open_journal(options: RunOptions, seed: int, limit: AnswerLimit) -> JournalFiles | None:
-    """The journal that was asked for; None if none was."""
-    if options.record_to is None:
-        return None
+def open_journal(options: RunOptions, directory: Path, seed: int, limit: AnswerLimit) -> JournalFiles:
     emulation = options.emulation
     header = JournalHeader(
         API_VERSION,
@@ -132,7 +129,7 @@ def open_journal(options: RunOptions, seed: int, limit: AnswerLimit) -> JournalF
         emulate="" if emulation is None else emulation.generation.version,
         gates={} if emulation is None else dict(emulation.gates.values),
     )
-    return JournalFiles(options.record_to, header)
+    return JournalFiles(directory, header)
 
 
 def recorded_form(item: KubeObject) -> KubeObject:

@@ -18,7 +18,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,6 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.live.decisions import DecisionLog
-from kubesched.live.engine_recorder import open_journal, recorded_form
 from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.logs.setup import level_of
@@ -63,7 +62,6 @@ from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 from kubesched.older.config import PolicyConfigMap
-from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop, reload_plugins
 from kubesched.scheduler.config import ConfigError, LeaderElectionConfiguration
 from kubesched.scheduler.config.errors import FieldError
@@ -71,10 +69,12 @@ from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD, NEXT_VERS
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
-from kubesched.simulator.recording.engine_journal import JournalledLoop
 
 if TYPE_CHECKING:
+    from kubesched.live.engine_recorder import JournalFiles
     from kubesched.live.serving.server import MorePages, SecureServer
+    from kubesched.older.config import Emulation
+    from kubesched.scheduler.build import Variant
 
 
 _log = logging.getLogger("kubesched.run")
@@ -106,9 +106,10 @@ class LiveScheduler:
         registry: Registry | None = None,
         pace: Pace | None = None,
         more_pages: Callable[[LiveScheduler], MorePages] | None = None,
+        ahead: Mapping[type[KubeObject], Awaitable[bytes]] | None = None,
     ) -> None:
         """`pace` is how it waits before it asks the API server again; for tests. `more_pages` are served on the secure
-        port, too."""
+        port, too. `ahead` are lists of the target that are on their way (`head_start`)."""
         self._more_pages = more_pages
         self.target = target
         pace = pace or Pace()
@@ -130,7 +131,7 @@ class LiveScheduler:
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
             keeps_classes=options.keeps_classes,
-            variant=variant_of(options.emulation),
+            variant=_variant(options.emulation),
             answer_limit=answer_limit,
         )
         v = level_of(scheduling.__file__, options.logs.verbosity, options.logs.vmodule)
@@ -145,7 +146,7 @@ class LiveScheduler:
         more = [TAINT_RULES] if self._reads_taint_rules else []
         if options.gates[GENERIC_WORKLOAD]:
             more.append(NEXT_POD_GROUPS if config.emulate == NEXT_VERSION else POD_GROUPS)
-        self.informers = scheduler_informers(self._client, NAME, pace, more)
+        self.informers = scheduler_informers(self._client, NAME, pace, more, ahead)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
         self._recorder = EventRecorder(self._event_client, EventsV1Form(socket.gethostname()))
@@ -162,9 +163,9 @@ class LiveScheduler:
             lambda record: self._recorder.record(record),
             find_pod,
         )
-        self._journal = open_journal(options, seed, answer_limit)
+        journalled = self._journalled(seed, answer_limit)
         self.shell: LiveShell[Loop] = LiveShell(
-            self.loop if self._journal is None else JournalledLoop(self.loop, self._journal.write, recorded_form),
+            journalled,
             self._writer,
             may_write=lambda: self._lease_left_s() > 0,
             set_aside=self.informers.set_aside,
@@ -174,6 +175,17 @@ class LiveScheduler:
         self._stopping = asyncio.Event()
         self.is_scheduling = asyncio.Event()
         """Set once this copy leads, and schedules."""
+
+    def _journalled(self, seed: int, answer_limit: AnswerLimit) -> Loop:
+        """The loop, or who keeps its journal if one was asked for."""
+        self._journal: JournalFiles | None = None
+        if self._options.record_to is None:
+            return self.loop
+        from kubesched.live.engine_recorder import open_journal, recorded_form
+        from kubesched.simulator.recording.engine_journal import JournalledLoop
+
+        self._journal = open_journal(self._options, self._options.record_to, seed, answer_limit)
+        return JournalledLoop(self.loop, self._journal.write, recorded_form)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -374,6 +386,14 @@ class LiveScheduler:
 
     def _unsynced(self) -> list[str]:
         return [informer.name for informer in self.informers.all() if not informer.has_synced]
+
+
+def _variant(emulation: Emulation | None) -> Variant | None:
+    if emulation is None:
+        return None
+    from kubesched.older.engine.build import variant_of
+
+    return variant_of(emulation)
 
 
 def _answer_limit(qps: float) -> AnswerLimit:

@@ -16,9 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from kubesched.framework.groups import GroupFeatures
 from kubesched.k8s.errors import KubeschedError
+
+if TYPE_CHECKING:
+    from kubesched.framework.groups import GroupFeatures
 
 GENERIC_WORKLOAD = "GenericWorkload"
 GANG_SCHEDULING = "GangScheduling"
@@ -100,6 +103,8 @@ GATES_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
 
 
 def group_features(gates: Mapping[str, bool], emulate: str | None) -> GroupFeatures:
+    from kubesched.framework.groups import GroupFeatures  # with NumPy, which who reads flags need not wait for
+
     return GroupFeatures(
         groups=gates.get(GENERIC_WORKLOAD, False),
         gangs=gates.get(GANG_SCHEDULING, False),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
@@ -108,7 +108,8 @@ class InformerSettings:
 
 
 class Informers:
-    """`resources` have their informers from the beginning; others get theirs when they are asked for."""
+    """`resources` have their informers from the beginning; others get theirs when they are asked for. `ahead` are lists
+    that were asked for before, with the same options, by kind: the first list is taken from there if it comes."""
 
     def __init__(
         self,
@@ -116,8 +117,10 @@ class Informers:
         resources: Iterable[Resource] = (),
         settings: InformerSettings | None = None,
         pace: Pace | None = None,
+        ahead: Mapping[type[KubeObject], Awaitable[bytes]] | None = None,
     ) -> None:
         self._api = api
+        self._ahead = dict(ahead or {})
         self._settings = settings or InformerSettings()
         self._pace = pace or Pace()
         self._abilities = ServerAbilities(
@@ -170,6 +173,7 @@ class Informers:
             page_size=self._settings.page_size,
             resync_s=resync_s,
             name=self._settings.name,
+            ahead=self._ahead.pop(kind, None),
         )
         self._tasks.append(asyncio.create_task(reflector.run(), name=f"reflector {informer.name}"))
         if resync_s > 0:
@@ -219,11 +223,16 @@ class Informers:
 
 UNFINISHED_PODS = ListOptions(field_selector="status.phase!=Succeeded,status.phase!=Failed")
 """A pod that finishes looks deleted from here."""
+SCHEDULER_OPTIONS: Mapping[type[KubeObject], ListOptions] = {Pod: UNFINISHED_PODS}
 
 
 def scheduler_informers(
-    api: ListWatchApi, name: str, pace: Pace | None = None, more: Iterable[Resource] = ()
+    api: ListWatchApi,
+    name: str,
+    pace: Pace | None = None,
+    more: Iterable[Resource] = (),
+    ahead: Mapping[type[KubeObject], Awaitable[bytes]] | None = None,
 ) -> Informers:
-    """`name` is what the log calls them; `more` are further kinds."""
-    settings = InformerSettings(list_options={Pod: UNFINISHED_PODS}, stand_in=stand_in_for, name=name)
-    return Informers(api, (*RESOURCES, *more), settings, pace)
+    """`name` is what the log calls them; `more` are further kinds; `ahead` as in `Informers`."""
+    settings = InformerSettings(list_options=SCHEDULER_OPTIONS, stand_in=stand_in_for, name=name)
+    return Informers(api, (*RESOURCES, *more), settings, pace, ahead)

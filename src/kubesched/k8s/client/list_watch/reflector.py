@@ -12,7 +12,7 @@ It never ends by itself: cancel its task. Next: `informer`, which takes what is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic
@@ -61,8 +61,9 @@ class Reflector(Generic[K]):
         page_size: int = requests.PAGE_SIZE,
         resync_s: float = 0.0,
         name: str = "informers",
+        ahead: Awaitable[bytes] | None = None,
     ) -> None:
-        """`resync_s` and `name` are for the log alone."""
+        """`resync_s` and `name` are for the log alone. `ahead` is a list that was asked for before."""
         self._api = api
         self._informer = informer
         self._decoder = decoder
@@ -73,6 +74,7 @@ class Reflector(Generic[K]):
         self._backoff = RetryBackoff(pace)
         self._resync = log_lines.go_duration(resync_s)
         self._name = name
+        self._ahead = ahead
         self._trouble = TroubleLog()
         self._on_error = informer.watch_error_handler or self._trouble.report
         self._versions = tuple(informer.resource.versions())
@@ -113,6 +115,8 @@ class Reflector(Generic[K]):
         if self._must_list and not self._is_listing:
             self._is_listing = True
             log_lines.LISTING.write(self._type, self._name)
+        if (listing := await self._list_ahead()) is not None:
+            await self._listed(listing)
         if self._must_list and self._abilities.streams_lists:
             await self._list_and_watch_in_one()
             return
@@ -121,6 +125,17 @@ class Reflector(Generic[K]):
         await self._watch()
 
     # -- list ----------------------------------------------------------------------------------------------------------
+
+    async def _list_ahead(self) -> Listing[K] | None:
+        """The list that was asked for before, once. Whatever is wrong with it shows when we ask for our own."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return None
+        try:
+            listing = self._decoder.page(await ahead)
+        except (ApiError, Unreachable, AnswerLost, ClientConfigError, msgspec.DecodeError):
+            return None
+        return listing if listing.version and not listing.continue_token else None
 
     async def _list(self) -> None:
         self._doing = "list"

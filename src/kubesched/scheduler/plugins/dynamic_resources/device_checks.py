@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kubesched.k8s import cel
-from kubesched.k8s.cel.program import AttributeValue, DeviceView, VersionText
 from kubesched.k8s.model.quantity import Notation, Quantity, from_int
 from kubesched.k8s.model.resource import DeviceAttribute, DeviceConstraint, DeviceSelector
 from kubesched.k8s.model.taints import tolerates
@@ -116,17 +115,17 @@ def _compiled(expression: str, budget: SearchBudget) -> cel.Program | str:
     return known
 
 
-def _view(device: PublishedDevice) -> DeviceView:
+def _view(device: PublishedDevice) -> cel.DeviceView:
     """Raises CelError where an attribute is not what it says."""
     if device.view is not None:
         return device.view
     attributes = {name: _attribute(name, value) for name, value in (device.device.attributes or {}).items()}
     capacity = {name: published.value for name, published in device.capacity.items()}
-    device.view = DeviceView.of(device.driver, attributes, capacity, device.is_shareable)
+    device.view = cel.DeviceView.of(device.driver, attributes, capacity, device.is_shareable)
     return device.view
 
 
-def _attribute(name: str, attribute: DeviceAttribute) -> AttributeValue:
+def _attribute(name: str, attribute: DeviceAttribute) -> cel.AttributeValue:
     if attribute.int_value is not None:
         return attribute.int_value
     if attribute.bool_value is not None:
@@ -134,7 +133,7 @@ def _attribute(name: str, attribute: DeviceAttribute) -> AttributeValue:
     if attribute.string is not None:
         return attribute.string
     if attribute.version is not None:
-        return VersionText(attribute.version)
+        return cel.VersionText(attribute.version)
     raise cel.CelEvaluationError(f"attribute {name}: unsupported attribute value")
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.cel.program import DeviceView
+from kubesched.k8s import cel
 from kubesched.k8s.model import quantity, selectors
 from kubesched.k8s.model.core import NodeSelector
 from kubesched.k8s.model.quantity import Quantity
@@ -164,7 +164,7 @@ class PublishedDevice:
         self.taints: tuple[DeviceTaint, ...] = tuple(t for t in device.taints or () if t.effect in BLOCKING_EFFECTS)
         self.selected: dict[str, bool | str] = {}
         """What is known of CEL expressions about this device: the answer, or why there is none; kept by `selection`."""
-        self.view: DeviceView | None = None
+        self.view: cel.DeviceView | None = None
         """The device as expressions see it; made by `selection` when first needed."""
 
 
