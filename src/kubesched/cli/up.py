@@ -30,7 +30,7 @@ from kubesched.cli.scheduler_choice import class_cache_option, plugin_option
 from kubesched.cli.watching import LOOK_EVERY_S
 
 if TYPE_CHECKING:
-    from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+    from kubesched.playground.hollow_nodes.nodes import NodeShape
     from kubesched.playground.playground import Playground, PlaygroundSettings
 
 DEFAULT_NODES = 3
@@ -110,7 +110,7 @@ def up(
 
     With --once, the cluster is deleted afterwards, and the exit code is 1 if a pod stayed pending.
     """
-    from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+    from kubesched.playground.hollow_nodes.nodes import NodeShape
     from kubesched.playground.hollow_nodes.pod_plays import Delays
 
     if once and (data is not None or not filenames):
@@ -179,9 +179,8 @@ def _errors_in_one_line() -> Iterator[None]:
     from kubesched.live.options import FlagError
     from kubesched.live.serving.settings import ServingError
     from kubesched.playground.hollow_nodes.fleet import NodeRefusedError
-    from kubesched.playground.kubeconfigs import InvalidKubeconfigError
     from kubesched.playground.manifests import InvalidManifestError
-    from kubesched.playground.playground import PartEndedError
+    from kubesched.playground.playground import InvalidKubeconfigError, PartEndedError
     from kubesched.scheduler.config import ConfigError
 
     problems = (
@@ -222,8 +221,7 @@ def _quiet_logs() -> Iterator[None]:
 
 
 async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool, is_reloading: bool) -> int:
-    from kubesched.playground.kubeconfigs import merge_into, usual_path
-    from kubesched.playground.playground import Playground
+    from kubesched.playground.playground import Playground, merge_into, usual_path
 
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

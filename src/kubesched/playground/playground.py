@@ -2,7 +2,8 @@
 
     API server → controllers → nodes and their kubelets → objects from files → scheduler
 
-They meet over HTTP only, as in any cluster.
+They meet over HTTP only, as in any cluster. The kubeconfig is a file of its own, written by the API server; it is
+merged into the user's only on request (`merge_into`), and never readable by others.
 
 Next: `settling` for runs that end by themselves.
 """
@@ -10,12 +11,17 @@ Next: `settling` for runs that end by themselves.
 from __future__ import annotations
 
 import asyncio
+import base64
+import os
+import secrets
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import yaml
 from msgspec.structs import replace as replace_struct
 
 from kubesched.k8s.client.kubeconfig import load_target
@@ -23,6 +29,7 @@ from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.kubernetes_yaml import load_document, plain_yaml
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.live.live_scheduler import LiveScheduler
@@ -36,11 +43,10 @@ from kubesched.playground.controllers.kinds import DiscoveredKinds, Homes
 from kubesched.playground.controllers.runner import ControllerRunner, all_controllers
 from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
 from kubesched.playground.hollow_nodes.pod_plays import Delays
-from kubesched.playground.kubeconfigs import certificate_authority
 from kubesched.playground.manifests import Body, named_namespaces, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess
 from kubesched.playground.web.page import WebPage, WebSettings
-from kubesched.playground.web.pod_history import PodHistory
+from kubesched.playground.web.pod_story import PodHistory
 from kubesched.playground.web.sources import WebSources
 from kubesched.playground.web.workbench import PlaygroundBench
 from kubesched.scheduler.config.feature_gates import NEXT_VERSION, WORKLOAD_RESOURCE_CLAIMS
@@ -292,3 +298,53 @@ def scheduler_options(
         connection = replace_struct(connection, qps=NO_LIMIT)
     configuration = replace_struct(effective, leader_election=election, client_connection=connection)
     return replace(options, configuration=configuration)
+
+
+_LISTS = ("clusters", "users", "contexts")
+
+
+class InvalidKubeconfigError(ValueError):
+    """A kubeconfig is not what one should be."""
+
+
+def merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The user's kubeconfig with the entries of the other in it; entries of the same name are replaced."""
+    result = {"apiVersion": "v1", "kind": "Config", **own}
+    for key in _LISTS:
+        new = added.get(key) or []
+        names = {entry["name"] for entry in new}
+        kept = [entry for entry in own.get(key) or [] if entry.get("name") not in names]
+        result[key] = [*kept, *new]
+    result["current-context"] = added["current-context"]
+    return result
+
+
+def merge_into(path: Path, added: Path) -> None:
+    """Raises InvalidKubeconfigError."""
+    own: Any = {}
+    if path.exists():
+        try:
+            own = load_document(path.read_bytes()) or {}
+        except (OSError, yaml.YAMLError) as problem:
+            raise InvalidKubeconfigError(f"{path}: {' '.join(str(problem).split())}") from None
+    if not isinstance(own, dict):
+        raise InvalidKubeconfigError(f"{path}: not a kubeconfig")
+    content = merged(own, load_document(added.read_bytes()))
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(plain_yaml(content))
+    beside.replace(path)
+
+
+def certificate_authority(path: Path) -> str:
+    """Who signs for the server that a playground's own kubeconfig names; nobody if it is not served by TLS."""
+    (entry,) = load_document(path.read_bytes())["clusters"]
+    return base64.b64decode(entry["cluster"].get("certificate-authority-data", "")).decode()
+
+
+def usual_path(environment: dict[str, str]) -> Path:
+    """Where kubectl writes: the first file of $KUBECONFIG, or its own."""
+    named = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return Path(named[0]) if named else Path.home() / ".kube" / "config"

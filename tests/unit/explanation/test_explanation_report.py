@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kubesched.playground.web.why import why
+from kubesched.playground.web.pod_story import why
 from kubesched.simulator.asking import explain
 from kubesched.testing import make
 

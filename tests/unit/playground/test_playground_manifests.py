@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubesched.playground.kubeconfigs import InvalidKubeconfigError, merge_into, usual_path
 from kubesched.playground.manifests import InvalidManifestError, named_namespaces, read_documents, split_nodes
+from kubesched.playground.playground import InvalidKubeconfigError, merge_into, usual_path
 
 TEXT = b"""
 apiVersion: v1

@@ -13,9 +13,8 @@ from kubesched.k8s.model.times import parse_instant
 from kubesched.k8s.workloads.actions import DeleteObject, Plan, UpdateObject
 from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.plan_notes import JobNotes
 from kubesched.playground.controllers.whole_objects import Body, job_body
-from kubesched.playground.controllers.workload import write_status
+from kubesched.playground.controllers.workload import JobNotes, write_status
 
 _log = logging.getLogger("kubesched.controllers")
 _KEPT = {"Complete": ("successfulJobsHistoryLimit", 3), "Failed": ("failedJobsHistoryLimit", 1)}

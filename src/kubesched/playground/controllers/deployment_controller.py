@@ -18,7 +18,6 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.deployments import REVISION_ANNOTATION, find_current, size_annotations, sync_deployment
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.plan_notes import ScalingNotes
 from kubesched.playground.controllers.status import (
     condition,
     deployment_status,
@@ -27,7 +26,7 @@ from kubesched.playground.controllers.status import (
     with_replica_failure,
 )
 from kubesched.playground.controllers.whole_objects import Body, replica_set_body
-from kubesched.playground.controllers.workload import claims_of, selector_of, settle_claims, write_status
+from kubesched.playground.controllers.workload import ScalingNotes, claims_of, selector_of, settle_claims, write_status
 
 DEFAULT_HISTORY = 10
 

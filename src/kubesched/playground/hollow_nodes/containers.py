@@ -3,7 +3,7 @@
 The annotation `kubesched.dev/run.<container>` says it (`sleep 5; exit 1`), `kubesched.dev/run` for all containers but
 init containers; without them its own command, where that is simple enough to tell (`little_shell`). A container of
 which nobody knows runs on, and an init container is done at once. Decided when it starts, and remembered until the pod
-is gone.
+is gone. Pods are read with the parts of a spec that say how containers start, run and stop (`HollowPod`).
 
 A container is moved on to the present by pure rules on the status that was reported last: a node that is taken up again
 goes on where it was.
@@ -19,16 +19,18 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
+from kubesched.k8s.model.core import Container, ContainerRestartRule, PodSpec
+from kubesched.k8s.model.meta import KubeStruct, ObjectMeta
 from kubesched.k8s.model.reported_pods import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
     ReportedContainerStatus,
+    ReportedPod,
 )
 from kubesched.k8s.model.times import InstantError, parse_instant, print_instant
 from kubesched.k8s.workloads.pod_states import AnnotationError, seconds_of
-from kubesched.playground.hollow_nodes.hollow_pods import EnvValue, HollowContainer, HollowPod
 from kubesched.playground.hollow_nodes.little_shell import Ending, NotUnderstoodError, ending_of, script_ending
 
 RUN_KEY = "kubesched.dev/run"
@@ -330,3 +332,98 @@ def _unpulled(status: ReportedContainerStatus, container: HollowContainer, now_s
 def _is_crash_looping(status: ReportedContainerStatus) -> bool:
     state = status.state
     return state is not None and state.waiting is not None and state.waiting.reason == CRASH_LOOP
+
+
+class SleepAction(KubeStruct, frozen=True):
+    seconds: int = 0
+
+
+class ExecAction(KubeStruct, frozen=True):
+    command: tuple[str, ...] | None = None
+
+
+class LifecycleHandler(KubeStruct, frozen=True):
+    sleep: SleepAction | None = None
+    exec: ExecAction | None = None
+
+
+class Lifecycle(KubeStruct, frozen=True):
+    pre_stop: LifecycleHandler | None = None
+
+
+class Probe(KubeStruct, frozen=True):
+    initial_delay_seconds: int = 0
+
+
+class FieldRef(KubeStruct, frozen=True):
+    field_path: str = ""
+
+
+class ValueSource(KubeStruct, frozen=True):
+    field_ref: FieldRef | None = None
+
+
+class EnvValue(KubeStruct, frozen=True):
+    name: str = ""
+    value: str = ""
+    value_from: ValueSource | None = None
+
+
+class VolumeMount(KubeStruct, frozen=True):
+    name: str = ""
+    mount_path: str = ""
+
+
+class ExitCodes(KubeStruct, frozen=True):
+    operator: str = "In"
+    values: tuple[int, ...] | None = None
+
+
+class HollowRestartRule(ContainerRestartRule, frozen=True):
+    exit_codes: ExitCodes | None = None
+
+
+class HollowContainer(Container, frozen=True):
+    restart_policy_rules: tuple[HollowRestartRule, ...] | None = None
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    stdin: bool = False
+    env: tuple[EnvValue, ...] | None = None  # type: ignore[assignment]
+    volume_mounts: tuple[VolumeMount, ...] | None = None
+    lifecycle: Lifecycle | None = None
+    readiness_probe: Probe | None = None
+
+
+class HostPath(KubeStruct, frozen=True):
+    path: str = ""
+
+
+class HollowVolume(KubeStruct, frozen=True):
+    name: str = ""
+    host_path: HostPath | None = None
+
+
+class ReadinessGate(KubeStruct, frozen=True):
+    condition_type: str = ""
+
+
+class HollowPodSpec(PodSpec, frozen=True):
+    containers: tuple[HollowContainer, ...] = ()
+    init_containers: tuple[HollowContainer, ...] | None = None
+    ephemeral_containers: tuple[HollowContainer, ...] | None = None
+    volumes: tuple[HollowVolume, ...] | None = None  # type: ignore[assignment]
+    readiness_gates: tuple[ReadinessGate, ...] | None = None
+    active_deadline_seconds: int | None = None
+
+
+class HollowMeta(ObjectMeta, frozen=True):
+    deletion_grace_period_seconds: int | None = None
+
+
+class HollowPod(ReportedPod, frozen=True):
+    metadata: HollowMeta = HollowMeta()
+    spec: HollowPodSpec = HollowPodSpec()
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations or {}

@@ -31,12 +31,10 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.work_queue import end_all
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
-from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
-from kubesched.playground.hollow_nodes.lease_renewals import LeaseRenewals
-from kubesched.playground.hollow_nodes.node_bodies import conditions_now, registered
+from kubesched.playground.hollow_nodes.containers import HollowPod
+from kubesched.playground.hollow_nodes.nodes import LeaseRenewals, conditions_now, registered
 from kubesched.playground.hollow_nodes.pod_play import Body
-from kubesched.playground.hollow_nodes.pod_plays import Delays, PodPlays
+from kubesched.playground.hollow_nodes.pod_plays import Delays, KubeletNotes, PodPlays
 from kubesched.playground.hollow_nodes.sending import Sender, TimerWheel
 
 MOST_IMAGES = 50

@@ -29,8 +29,17 @@ from kubesched.k8s.workloads.pod_states import (
     duration_s,
     exit_code,
 )
-from kubesched.playground.hollow_nodes.containers import Moved, RunBook, ended, instant, move, ready_after_s, waiting
-from kubesched.playground.hollow_nodes.hollow_pods import HollowContainer, HollowPod
+from kubesched.playground.hollow_nodes.containers import (
+    HollowContainer,
+    HollowPod,
+    Moved,
+    RunBook,
+    ended,
+    instant,
+    move,
+    ready_after_s,
+    waiting,
+)
 
 Statuses = tuple[ReportedContainerStatus, ...]
 

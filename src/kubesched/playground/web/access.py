@@ -2,6 +2,7 @@
 
 Other users of the machine reach the port, but not the key. A foreign page cannot read along either: the cookie does not
 go with its requests, and a name of its own that leads to loopback is refused. Files of `static/` hold nothing to hide.
+Answers are JSON, refusals JSON with one sentence.
 
 Next: `page`.
 """
@@ -10,11 +11,11 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Any
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
-
-from kubesched.playground.web.answers import refused
 
 LOGIN_PATH = "/api/login"
 _OWN_ADDRESS = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?")
@@ -76,3 +77,11 @@ def guard(key: PageKey) -> Middleware:
 async def add_headers(_request: web.Request, answer: web.StreamResponse) -> None:
     """A signal handler: streams too have begun by the time that a middleware sees their answer."""
     answer.headers.update(HEADERS)
+
+
+def json_answer(body: dict[str, Any], status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+
+
+def refused(status: int, message: str) -> web.Response:
+    return json_answer({"message": message}, status)

@@ -26,12 +26,10 @@ from aiohttp import web
 
 from kubesched.explanation.explain import NotExplainableError
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.playground.web.answers import json_answer, refused
-from kubesched.playground.web.snapshot import StateReader
+from kubesched.playground.web.access import json_answer, refused
+from kubesched.playground.web.pod_story import timeline, why
 from kubesched.playground.web.sources import ObjectRef, RefusedError, WebSources, Workbench
-from kubesched.playground.web.stream import StateStream
-from kubesched.playground.web.timeline import timeline
-from kubesched.playground.web.why import why
+from kubesched.playground.web.stream import StateReader, StateStream
 
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 

@@ -28,9 +28,9 @@ from kubesched.live.serving.live_sources import LiveExplainer
 from kubesched.playground.web.access import HEADERS
 from kubesched.playground.web.api import PageApi
 from kubesched.playground.web.page import STATIC
-from kubesched.playground.web.pod_history import PodHistory
+from kubesched.playground.web.pod_story import PodHistory
 from kubesched.playground.web.sources import JsonObject, RecordedPod, WebSources
-from kubesched.playground.web.tried_pods import TriedPods
+from kubesched.playground.web.workbench import TriedPods
 
 PAUSE_S = 0.5
 _QPS, _BURST = 5, 10

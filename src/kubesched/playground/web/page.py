@@ -20,8 +20,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
-from kubesched.playground.web.access import LOGIN_PATH, PageKey, add_headers, guard
-from kubesched.playground.web.answers import json_answer, refused
+from kubesched.playground.web.access import LOGIN_PATH, PageKey, add_headers, guard, json_answer, refused
 from kubesched.playground.web.api import PageApi
 from kubesched.playground.web.sources import WebSources
 

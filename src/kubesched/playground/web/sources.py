@@ -1,6 +1,6 @@
 """What the page is given: functions that only look, called in the thread that owns the state.
 
-Next: `page`, which serves what they tell, and `pod_history`, the one that asks the API server.
+Next: `page`, which serves what they tell, and `pod_story`, which asks the API server for a pod's events.
 """
 
 from __future__ import annotations

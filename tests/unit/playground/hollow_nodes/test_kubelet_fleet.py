@@ -13,7 +13,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.playground.hollow_nodes import fleet as fleet_module
 from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
-from kubesched.playground.hollow_nodes.node_bodies import NodeShape, registered
+from kubesched.playground.hollow_nodes.nodes import NodeShape, registered
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.testing import make
 

@@ -8,10 +8,9 @@ from kubesched.k8s.client.event_recorder import EventSource
 from kubesched.k8s.model.core import Node, NodeSpec
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.playground.hollow_nodes.containers import RunBook
-from kubesched.playground.hollow_nodes.hollow_pods import HollowContainer, HollowMeta, HollowPod, HollowPodSpec
-from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
+from kubesched.playground.hollow_nodes.containers import HollowContainer, HollowMeta, HollowPod, HollowPodSpec, RunBook
 from kubesched.playground.hollow_nodes.pod_play import play
+from kubesched.playground.hollow_nodes.pod_plays import KubeletNotes
 
 
 class _Heard:

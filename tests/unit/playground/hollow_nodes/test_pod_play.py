@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.playground.hollow_nodes.containers import RunBook, backoff_s, cannot_be_pulled
-from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
+from kubesched.playground.hollow_nodes.containers import HollowPod, RunBook, backoff_s, cannot_be_pulled
 from kubesched.playground.hollow_nodes.pod_play import (
     Body,
     begun_now,

@@ -8,8 +8,7 @@ import pytest
 
 from kubesched.k8s.model.core import Node, NodeStatus
 from kubesched.k8s.model.reported_pods import ReportedPodStatus
-from kubesched.playground.hollow_nodes.fleet import allocatable_patch, full_name, images_body
-from kubesched.playground.hollow_nodes.hollow_pods import (
+from kubesched.playground.hollow_nodes.containers import (
     ExecAction,
     HollowContainer,
     HollowMeta,
@@ -19,6 +18,7 @@ from kubesched.playground.hollow_nodes.hollow_pods import (
     LifecycleHandler,
     SleepAction,
 )
+from kubesched.playground.hollow_nodes.fleet import allocatable_patch, full_name, images_body
 from kubesched.playground.hollow_nodes.pod_plays import Delays, stops_in_s
 
 DELAYS = Delays(start_s=2.0, stop_s=3.0)

@@ -14,8 +14,8 @@ from shown_cluster import ShownCluster, client_of, node, pod, serving
 
 from kubesched.playground.web import stream
 from kubesched.playground.web.page import STATIC
-from kubesched.playground.web.snapshot import StateReader
 from kubesched.playground.web.sources import RecordedPod
+from kubesched.playground.web.stream import StateReader
 
 
 def _cluster() -> ShownCluster:

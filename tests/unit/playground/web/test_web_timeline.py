@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.playground.web.pod_history import PodHistory
+from kubesched.playground.web.pod_story import PodHistory, timeline
 from kubesched.playground.web.sources import RecordedPod
-from kubesched.playground.web.timeline import timeline
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"},

@@ -1,7 +1,12 @@
-"""A pod's life so far, in order of time: what its own fields, the events about it and the scheduler's decisions tell.
+"""What the page tells of one pod: its life so far, in order of time, and why it waits or is where it is.
 
-Events that are the same but for their count are one entry, as the API server keeps them; decisions are one entry each,
-with the scores of then. Pure.
+Its life is what its own fields, the events about it and the scheduler's decisions tell. Events that are the same but
+for their count are one entry, as the API server keeps them; decisions are one entry each, with the scores of then. Pod
+and events are asked of the API server over HTTP (`PodHistory`).
+
+Why is made from the report that `kubesched explain -o json` prints: the cause, groups of nodes with a few rows of
+numbers each, what would help, and for every node its group or its score. The report names every node several times
+over; this names each once, so that five thousand of them still make a short answer.
 """
 
 from __future__ import annotations
@@ -9,6 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.model.times import InstantError, parse_instant
 from kubesched.playground.web.sources import JsonObject, RecordedPod
 
@@ -140,3 +149,100 @@ def _seconds(instant: str | None) -> float | None:
         return parse_instant(instant)
     except InstantError:
         return None
+
+
+MOST_ROWS = 6
+"""Nodes of a group that are shown with their numbers."""
+MOST_SCORED = 8
+MOST_VICTIMS = 10
+_AMOUNTS = ("requested", "free", "used", "allocatable", "missing")
+
+
+def why(report: JsonObject) -> JsonObject:
+    """What `/api/explain` and `/api/whatif` answer."""
+    decision = report.get("withoutGates", report)["explanation"]
+    groups = report["groups"]
+    totals = {name: node["total"] for name, node in decision["nodes"].items() if node.get("fit")}
+    answer: JsonObject = {
+        "pod": report["pod"],
+        "scheduler": report["scheduler"],
+        "headline": report["headline"],
+        "cause": report["cause"],
+        "message": decision["message"],
+        "nodes": len(decision["nodes"]),
+        "fit": len(totals),
+        "best": decision["best"],
+        "groups": [_group(group, report["numbers"]) for group in groups],
+        "changes": report["changes"],
+        "scores": _scores(decision["nodes"]),
+        "totals": totals,
+        "groupOf": {name: index for index, group in enumerate(groups) for name in group["nodes"]},
+    }
+    preemption = decision.get("preemption")
+    if preemption and preemption.get("node"):
+        answer["preemption"] = {"node": preemption["node"], "victims": preemption["victims"][:MOST_VICTIMS]}
+    return answer
+
+
+def _group(group: JsonObject, numbers: dict[str, list[JsonObject]]) -> JsonObject:
+    nodes = group["nodes"]
+    rows = [
+        {"node": name, "resource": finding["resource"]} | {one: finding[one] for one in _AMOUNTS}
+        for name in nodes[:MOST_ROWS]
+        for finding in numbers.get(name, ())
+        if "resource" in finding
+    ]
+    said = list(dict.fromkeys(reason for status in group["rejections"] for reason in status["reasons"]))
+    return {
+        "summary": group["summary"],
+        "nearness": group["nearness"],
+        "count": group["count"],
+        "reasons": said,
+        "plugins": [status["plugin"] for status in group["rejections"]],
+        "names": nodes[:MOST_ROWS],
+        "rows": rows,
+    }
+
+
+def _scores(nodes: dict[str, JsonObject]) -> list[JsonObject]:
+    """The best nodes with every plugin's part of their total."""
+    fitting = [(name, node) for name, node in nodes.items() if node.get("fit")]
+    fitting.sort(key=lambda pair: (-pair[1]["total"], pair[0]))
+    return [_score(name, node) for name, node in fitting[:MOST_SCORED]]
+
+
+def _score(name: str, node: JsonObject) -> dict[str, Any]:
+    return {"node": name, "total": node["total"], "plugins": node.get("scores") or {}}
+
+
+_MOST_EVENTS = "200"
+
+
+class PodHistory:
+    """Serves as `WebSources.recorded`."""
+
+    def __init__(self, requests: Requester) -> None:
+        self._requests = requests
+
+    async def __call__(self, namespace: str, name: str) -> RecordedPod:
+        """Raises `ApiError`, `Unreachable` and `AnswerLost`."""
+        events = await self.events(namespace, name)
+        return RecordedPod(await self._pod(f"/api/v1/namespaces/{namespace}/pods/{name}"), events)
+
+    async def events(self, namespace: str, name: str) -> list[JsonObject]:
+        selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
+        where = f"/api/v1/namespaces/{namespace}/events"
+        answer = await self._get(where, {"fieldSelector": selector, "limit": _MOST_EVENTS})
+        return answer.get("items") or []
+
+    async def _pod(self, path: str) -> JsonObject | None:
+        try:
+            return await self._get(path, {})
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+    async def _get(self, path: str, params: dict[str, str]) -> JsonObject:
+        answer: dict[str, Any] = msgspec.json.decode(await self._requests.request("GET", path, params=params))
+        return answer
