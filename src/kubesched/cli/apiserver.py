@@ -18,8 +18,8 @@ from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.live.logs import configure_logs
 from kubesched.playground.apiserver.kinds.registry import TODAY, VERSIONS
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
 from kubesched.playground.apiserver.storage.memory import HistoryLimits
+from kubesched.playground.apiserver.storage.sqlite import DataDirectoryError
 
 
 @click.command()

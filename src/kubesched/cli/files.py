@@ -58,7 +58,7 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
 
 def _unknown_fields(written: Iterable[WrittenObject]) -> Iterator[str]:
     """What no server has checked is checked here; the shapes of all kinds are loaded only then."""
-    from kubesched.playground.apiserver.openapi.unknown_fields import unknown_fields
+    from kubesched.playground.apiserver.openapi.decoding import unknown_fields
 
     for one in written:
         for field, hint in unknown_fields(one.tree(), one.api_version, one.kind):

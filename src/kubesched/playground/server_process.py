@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.live.logs import configure_logs
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
+from kubesched.playground.apiserver.storage.sqlite import DataDirectoryError
 
 START_WITHIN_S = 60.0
 STOP_WITHIN_S = 10.0

@@ -18,7 +18,7 @@ from kubesched.playground.apiserver.kinds.services import FIRST_ADDRESS
 from kubesched.playground.apiserver.patching.apply import record
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.verbs.request import Api
 
 READ = ("get", "list", "watch")
 _EVERY = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -2,6 +2,11 @@
 
 Guarantees that ``start`` returns when requests are answered, that everything acknowledged survives a crash when there
 is a data directory, and that ``stop`` ends watches cleanly. Read ``http/app.py`` for what happens with a request.
+
+While it runs it forgets with time: lists of the past, and events. Who reads a list in pieces has five to ten minutes,
+as with a real API server and its etcd; after that a continue token is answered with 410 and a token to go on with, from
+the same key in the present. Watches have a history of their own, bounded by its size. Events go an hour after they were
+written last: nobody else deletes them.
 """
 
 from __future__ import annotations
@@ -11,8 +16,10 @@ import base64
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -20,16 +27,21 @@ from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.playground.apiserver import bootstrap
 from kubesched.playground.apiserver.admission.policies import AdmissionPolicies
-from kubesched.playground.apiserver.expiry import expire_forever, expire_lists_forever
-from kubesched.playground.apiserver.http import tls
+from kubesched.playground.apiserver.http import identity
 from kubesched.playground.apiserver.http.app import MOST_BODY_BYTES, HttpApp, StatusServer, with_plain_headers
-from kubesched.playground.apiserver.http.authentication import TokenAuthenticator
+from kubesched.playground.apiserver.http.identity import TokenAuthenticator
 from kubesched.playground.apiserver.kinds.registry import TODAY, kinds_of
-from kubesched.playground.apiserver.storage.data_directory import WHAT_TO_DO, DataDirectory, DataDirectoryError
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
-from kubesched.playground.apiserver.storage.sqlite import BrokenRowError, ForeignDatabaseError, SqliteStore
-from kubesched.playground.apiserver.storage.store import FieldsOf
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.storage.sqlite import (
+    WHAT_TO_DO,
+    BrokenRowError,
+    DataDirectory,
+    DataDirectoryError,
+    ForeignDatabaseError,
+    SqliteStore,
+)
+from kubesched.playground.apiserver.storage.store import FieldsOf, ObjectKey, Store, StoreFailedError
+from kubesched.playground.apiserver.verbs.request import Api, decode_stored
 from kubesched.playground.apiserver.verbs.service_tokens import ServiceTokens
 from kubesched.playground.apiserver.verbs.writing import refresh_custom_kinds
 
@@ -65,13 +77,17 @@ class ApiServer:
         self._port = settings.port
         self.store: MemoryStore | None = None
 
-    def _load_identity(self) -> tls.ServerIdentity:
+    def _load_identity(self) -> identity.ServerIdentity:
         directory = self._directory
         try:
-            if directory is not None and directory.cluster is not None and (missing := tls.missing(directory.path)):
+            if (
+                directory is not None
+                and directory.cluster is not None
+                and (missing := identity.missing(directory.path))
+            ):
                 raise DataDirectoryError(f"{missing[0]}: is missing: {WHAT_TO_DO}")
-            return tls.load_or_create(self._settings.data, self._settings.bind_address)
-        except (tls.IdentityError, DataDirectoryError) as problem:
+            return identity.load_or_create(self._settings.data, self._settings.bind_address)
+        except (identity.IdentityError, DataDirectoryError) as problem:
             if directory is not None:
                 directory.close()
             if isinstance(problem, DataDirectoryError):
@@ -191,4 +207,71 @@ class ApiServer:
             "contexts": [{"name": "kubesched", "context": {"cluster": "kubesched", "user": "admin"}}],
             "current-context": "kubesched",
         }
-        tls.write_private(path, plain_yaml(content).encode())
+        identity.write_private(path, plain_yaml(content).encode())
+
+
+EXPIRE_EVERY_S = 300.0
+
+
+async def expire_lists_forever(store: Store, every_s: float = EXPIRE_EVERY_S) -> None:
+    seen = store.revision
+    while True:
+        await asyncio.sleep(every_s)
+        store.expire_lists(seen)
+        seen = store.revision
+
+
+KEPT_FOR = timedelta(hours=1)
+LOOK_EVERY_S = 150.0
+
+_EVENTS = "events"
+_AT_ONCE = 200
+"""After so many, others get their turn."""
+
+
+async def expire_forever(api: Api) -> None:
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            await expire_events(api)
+        except StoreFailedError:
+            continue  # some other time
+
+
+async def expire_events(api: Api) -> int:
+    """How many were too old."""
+    resource = api.resource_of(_EVENTS)
+    assert resource is not None
+    oldest, n_gone = api.clock() - KEPT_FOR, 0
+    for stored in list(api.store.list(_EVENTS)):
+        event = decode_stored(stored)
+        if last_written(event) >= oldest:
+            continue
+        key = ObjectKey(event["metadata"]["namespace"], event["metadata"]["name"])
+        now = api.store.get(_EVENTS, key)
+        if now is None or now.revision != stored.revision:
+            continue
+        api.store.delete(_EVENTS, key, event, resource.selectable_fields)
+        n_gone += 1
+        if n_gone % _AT_ONCE == 0:
+            await api.store.settle()
+    return n_gone
+
+
+def last_written(event: dict[str, Any]) -> datetime:
+    """As far as the event itself tells."""
+    times = (
+        event["metadata"].get("creationTimestamp"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        (event.get("series") or {}).get("lastObservedTime"),
+    )
+    return max((_moment(text) for text in times if text), default=datetime.max.replace(tzinfo=UTC))
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubesched.k8s.connections import site as site_module
 from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
-from kubesched.playground.apiserver.http import tls
+from kubesched.playground.apiserver.http import identity
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -137,11 +137,11 @@ def test_silent_connections_without_end_lock_nobody_out() -> None:
 
 
 def test_a_handshake_that_does_not_come_ends(tmp_path: Path) -> None:
-    identity = tls.load_or_create(tmp_path, "127.0.0.1")
+    its_own = identity.load_or_create(tmp_path, "127.0.0.1")
 
     async def body(port: int, site: BoundedSite) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
-        trusted = ssl.create_default_context(cadata=identity.ca_pem.decode())
+        trusted = ssl.create_default_context(cadata=its_own.ca_pem.decode())
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusted)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200")
@@ -150,7 +150,7 @@ def test_a_handshake_that_does_not_come_ends(tmp_path: Path) -> None:
             await asyncio.wait_for(_until_closed(streams), 30)
         assert site.n_connections <= 1
 
-    _serve(ConnectionLimits(total=20, handshake_s=0.5), body, identity.ssl_context())
+    _serve(ConnectionLimits(total=20, handshake_s=0.5), body, its_own.ssl_context())
 
 
 def test_a_taken_address_is_an_error_that_says_so() -> None:

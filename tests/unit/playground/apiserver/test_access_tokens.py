@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.storage.memory import MemoryStore
 from kubesched.playground.apiserver.storage.store import ObjectKey
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.verbs.request import Api
 from kubesched.playground.apiserver.verbs.service_tokens import ISSUER, InvalidTokenError, ServiceTokens
 
 _REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

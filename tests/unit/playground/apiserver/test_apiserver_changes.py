@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from apiserver_serving import Answered, TestClient, running
 
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.verbs.request import Api
 
 _DATA = Path(__file__).parents[3] / "data" / "apiserver_changes" / "changes.jsonl.gz"
 _MERGE_PATCH = "application/merge-patch+json"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from apiserver_serving import TestClient, running, serve
 
-from kubesched.playground.apiserver.http import tls
+from kubesched.playground.apiserver.http import identity
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 
 def test_an_identity_is_kept_and_private(tmp_path: Path) -> None:
-    first = tls.load_or_create(tmp_path, "127.0.0.1")
-    assert tls.load_or_create(tmp_path, "127.0.0.1") == first
+    first = identity.load_or_create(tmp_path, "127.0.0.1")
+    assert identity.load_or_create(tmp_path, "127.0.0.1") == first
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     assert len(first.token) >= 32
 
@@ -36,7 +36,7 @@ def test_nothing_of_the_cluster_can_be_read_by_others_whatever_the_directory_all
 
 
 def test_two_servers_do_not_share_their_identity() -> None:
-    assert tls.create("127.0.0.1").token != tls.create("127.0.0.1").token
+    assert identity.create("127.0.0.1").token != identity.create("127.0.0.1").token
 
 
 def test_the_kubeconfig_names_this_server_and_is_private(tmp_path: Path) -> None:

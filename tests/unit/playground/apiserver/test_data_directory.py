@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.apiserver.storage.data_directory import FORMAT, DataDirectory, DataDirectoryError
+from kubesched.playground.apiserver.storage.sqlite import FORMAT, DataDirectory, DataDirectoryError
 from kubesched.playground.apiserver.storage.store import ObjectKey
 
 

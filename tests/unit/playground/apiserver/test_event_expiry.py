@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubesched.playground.apiserver.expiry import expire_events
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.server import expire_events
 from kubesched.playground.apiserver.storage.memory import MemoryStore
 from kubesched.playground.apiserver.storage.store import ObjectKey
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.verbs.request import Api
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from written_objects import PODS, create, pod, resource_of
 
 from kubesched.playground.apiserver.kinds import custom
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.kinds.table_columns import human
+from kubesched.playground.apiserver.kinds.serving import human
 from kubesched.playground.apiserver.openapi.schemas import type_of_kind
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 

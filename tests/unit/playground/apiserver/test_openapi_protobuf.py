@@ -10,7 +10,7 @@ import pytest
 from apiserver_serving import TestClient, running
 
 from kubesched.playground.apiserver.http.openapi_protobuf import encode_document
-from kubesched.playground.apiserver.http.protobuf_wire import fields_of
+from kubesched.playground.apiserver.http.protobuf import fields_of
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi import documents
 

@@ -25,8 +25,7 @@ from kubesched.playground.apiserver.admission.evaluation import (
 from kubesched.playground.apiserver.errors import StatusError, forbidden
 from kubesched.playground.apiserver.kinds.policy_parts import PolicyCompiler
 from kubesched.playground.apiserver.served_resource import Object
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 
 GROUP = "admissionregistration.k8s.io"
 _POLICIES = {kind: f"{kind}admissionpolicies.{GROUP}" for kind in ("validating", "mutating")}

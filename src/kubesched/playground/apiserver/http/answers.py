@@ -20,7 +20,7 @@ from aiohttp import web
 from kubesched.playground.apiserver.body_text import dump_yaml
 from kubesched.playground.apiserver.errors import StatusError, unclassified
 from kubesched.playground.apiserver.http.protobuf import encode_envelope
-from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
+from kubesched.playground.apiserver.kinds.serving import DEFAULT_COLUMNS
 from kubesched.playground.apiserver.served_resource import Object, ServedResource, TableColumn
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing

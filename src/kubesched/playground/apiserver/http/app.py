@@ -25,14 +25,14 @@ from kubesched.k8s.connections.site import plain_headers
 from kubesched.playground.apiserver.errors import StatusError, bad_request, method_not_supported, unclassified
 from kubesched.playground.apiserver.http import discovery
 from kubesched.playground.apiserver.http.answers import error_response
-from kubesched.playground.apiserver.http.authentication import TokenAuthenticator, impersonated
 from kubesched.playground.apiserver.http.exchange import RequestPath, read_path
+from kubesched.playground.apiserver.http.identity import TokenAuthenticator, impersonated
 from kubesched.playground.apiserver.http.resources import ResourceHandler
 from kubesched.playground.apiserver.storage.store import ObjectTooLargeError, StoreFailedError
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
 from kubesched.playground.apiserver.verbs.escalation import EscalationCheck
 from kubesched.playground.apiserver.verbs.impersonation import Impersonation
+from kubesched.playground.apiserver.verbs.request import Api
 from kubesched.playground.apiserver.verbs.reviews import Reviews
 from kubesched.playground.apiserver.verbs.service_tokens import ISSUER, ServiceTokens
 

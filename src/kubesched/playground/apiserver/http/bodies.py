@@ -19,18 +19,19 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml, read_json
-from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
-from kubesched.playground.apiserver.go_text import json_kind
-from kubesched.playground.apiserver.http.answers import JSON, MEDIA_TYPES, PROTOBUF, YAML
-from kubesched.playground.apiserver.http.protobuf import MAGIC, decode_envelope
-from kubesched.playground.apiserver.http.protobuf_wire import ProtobufError, fields_of
-from kubesched.playground.apiserver.repeated_fields import (
+from kubesched.playground.apiserver.body_text import (
     NOTHING_REPEATED,
     Repeated,
+    YamlTextError,
+    load_yaml,
+    read_json,
     repeated_in_json,
     repeated_in_yaml,
 )
+from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
+from kubesched.playground.apiserver.go_text import json_kind
+from kubesched.playground.apiserver.http.answers import JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kubesched.playground.apiserver.http.protobuf import MAGIC, ProtobufError, decode_envelope, fields_of
 from kubesched.playground.apiserver.served_resource import Object
 
 

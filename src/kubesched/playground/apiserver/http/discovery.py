@@ -18,10 +18,10 @@ from aiohttp import web
 from kubesched.playground.apiserver.errors import method_not_supported, no_such_path
 from kubesched.playground.apiserver.http.answers import JSON, PROTOBUF, accepted, choose, only_accepted
 from kubesched.playground.apiserver.http.openapi_protobuf import encode_document
-from kubesched.playground.apiserver.http.subresources import verbs_of
+from kubesched.playground.apiserver.http.resources import verbs_of
 from kubesched.playground.apiserver.openapi import documents
 from kubesched.playground.apiserver.served_resource import ServedResource
-from kubesched.playground.apiserver.verbs.api import Api
+from kubesched.playground.apiserver.verbs.request import Api
 
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

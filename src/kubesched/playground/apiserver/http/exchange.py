@@ -1,7 +1,7 @@
 """One request: what its path and method name, all that was found out about it, and the means to answer it.
 
 Paths are read as the real server reads them, also for resources that are not served (authorization comes before that
-question). ``resources.py`` and ``subresources.py`` make the decisions; here is only what they share.
+question). ``resources.py`` makes the decisions; here is only what they share.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from kubesched.playground.apiserver.body_text import read_json
+from kubesched.playground.apiserver.body_text import read_json, repeated_in_json, repeated_in_yaml
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.http import answers
 from kubesched.playground.apiserver.http.answers import Wanted
@@ -20,10 +20,8 @@ from kubesched.playground.apiserver.http.bodies import Body, decoded, plain_bind
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.schemas import struct_type, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch
-from kubesched.playground.apiserver.repeated_fields import repeated_in_json, repeated_in_yaml
 from kubesched.playground.apiserver.served_resource import DecodeError, Object
 from kubesched.playground.apiserver.storage.store import Stored
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.delete import DeleteOptions, delete_options
 from kubesched.playground.apiserver.verbs.patch import (
     APPLY_PATCH,
@@ -34,6 +32,7 @@ from kubesched.playground.apiserver.verbs.patch import (
     read_apply_body,
 )
 from kubesched.playground.apiserver.verbs.request import (
+    Api,
     GrantCheck,
     Query,
     RequestUser,

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.http.protobuf_wire import bytes_field, double_field, integer_field
+from kubesched.playground.apiserver.http.protobuf import bytes_field, double_field, integer_field
 
 _Fields = dict[str, tuple[int, str]]
 """Number and form of each field: text, truth, integer, double, any, or a message. "[]": repeated; "{}": a message

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, path_segment_errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, PLAIN, field_text
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors
+from kubesched.playground.apiserver.kinds.serving import AGE, DEFAULT_COLUMNS, NAME, PLAIN, KindRules, field_text
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -11,7 +11,7 @@ from kubesched.k8s.cel.kinds import CelType
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, path_segment_errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors
 from kubesched.playground.apiserver.kinds.policy_parts import (
     JSON_PATCH,
     OBJECT,
@@ -21,8 +21,7 @@ from kubesched.playground.apiserver.kinds.policy_parts import (
     set_match_defaults,
     struct,
 )
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, dig, print_selector
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, dig, print_selector
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _MUTABLE = ("*", "CREATE", "UPDATE")

@@ -12,8 +12,7 @@ from typing import Any
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, path_segment_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _LONGEST_WINDOW_S = 3600

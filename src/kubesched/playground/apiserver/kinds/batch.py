@@ -13,10 +13,10 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_parts as checks
 from kubesched.playground.apiserver.kinds.internal_form import internal_spec
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import (
+from kubesched.playground.apiserver.kinds.serving import (
     AGE,
     NAME,
+    KindRules,
     described,
     dig,
     human,

@@ -19,8 +19,7 @@ from cryptography.x509.oid import NameOID
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, field_text, human
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, field_text, human
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.storage.store import metadata_fields
 

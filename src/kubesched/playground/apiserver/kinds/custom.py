@@ -31,7 +31,7 @@ from kubesched.playground.apiserver.kinds.custom_schema import (
     value_errors,
 )
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, since
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, since
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.go_json import word_for
 from kubesched.playground.apiserver.openapi.schemas import struct_type

@@ -10,9 +10,8 @@ from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_1035_label_errors, dns_subdomain_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
+from kubesched.playground.apiserver.kinds.serving import DEFAULT_COLUMNS, KindRules
 from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
-from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 _SCOPES = ("Cluster", "Namespaced")

@@ -29,8 +29,11 @@ from kubesched.playground.apiserver.kinds.device_parts import (
 )
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, driver_name_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
-from kubesched.playground.apiserver.kinds.label_selectors import node_selector_errors
-from kubesched.playground.apiserver.kinds.metadata import condition_errors, template_metadata_errors
+from kubesched.playground.apiserver.kinds.metadata import (
+    condition_errors,
+    node_selector_errors,
+    template_metadata_errors,
+)
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"

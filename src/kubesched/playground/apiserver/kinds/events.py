@@ -13,8 +13,7 @@ from typing import Any
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import any_name
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import NAME, described, dig, since
+from kubesched.playground.apiserver.kinds.serving import NAME, KindRules, described, dig, since
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.schemas import struct_type
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn

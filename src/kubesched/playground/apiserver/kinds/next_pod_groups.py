@@ -29,8 +29,7 @@ from kubesched.playground.apiserver.kinds.pod_groups import (
     set_priority,
     union_errors,
 )
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 
 _DEEPEST = 4

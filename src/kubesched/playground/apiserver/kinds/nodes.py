@@ -10,8 +10,7 @@ import ipaddress
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import amount_errors, round_up_to_milli
 from kubesched.playground.apiserver.kinds.pods.placement import taint_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, name_of
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig, name_of
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"

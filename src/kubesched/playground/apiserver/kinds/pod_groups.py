@@ -21,8 +21,7 @@ from kubesched.playground.apiserver.kinds.field_errors import (
 )
 from kubesched.playground.apiserver.kinds.metadata import condition_errors, protect
 from kubesched.playground.apiserver.kinds.pods.admission import priority_class_of
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 
 _GROUP = "scheduling.k8s.io"

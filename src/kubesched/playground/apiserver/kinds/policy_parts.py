@@ -13,7 +13,7 @@ from kubesched.k8s.cel import CelCompileError, Expression, compile_expression, k
 from kubesched.k8s.cel.kinds import CelType, TypeKind
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import path_segment_errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

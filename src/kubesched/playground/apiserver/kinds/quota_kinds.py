@@ -1,6 +1,6 @@
 """Limit ranges and resource quotas themselves: their defaults, what is wrong with them, their tables.
 
-What they do to others is in ``kubesched.k8s.model.limit_ranges`` and in ``verbs/quotas.py``.
+What they do to others is in ``kubesched.k8s.model.limit_ranges`` and in ``verbs/writing.py``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from kubesched.playground.apiserver.kinds.amounts import (
     is_quota_huge_page,
     resource_name_errors,
 )
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, DEFAULT_COLUMNS, NAME, KindRules, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _REQUEST_TEXT = "Request represents a minimum amount of cpu/memory that a container may consume."

@@ -33,8 +33,7 @@ from kubesched.playground.apiserver.kinds import (
     workloads,
 )
 from kubesched.playground.apiserver.kinds.pods.rules import POD
-from kubesched.playground.apiserver.kinds.serving import SCALE, STATUS, KindRules, serve
-from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
+from kubesched.playground.apiserver.kinds.serving import DEFAULT_COLUMNS, SCALE, STATUS, KindRules, serve
 from kubesched.playground.apiserver.served_resource import ServedResource
 
 _ADMISSION_API = "admissionregistration.k8s.io/v1"

@@ -8,11 +8,9 @@ from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_parts as checks
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.metadata import condition_errors, label_errors
+from kubesched.playground.apiserver.kinds.metadata import condition_errors, label_errors, label_selector_errors
 from kubesched.playground.apiserver.kinds.pods.placement import toleration_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 
 _GROUP = "scheduling.k8s.io"

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.playground.apiserver.kinds.field_errors import path_segment_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig
 from kubesched.playground.apiserver.served_resource import Object, TableColumn
 
 _FLOW = "io.k8s.api.flowcontrol.v1."

@@ -14,8 +14,7 @@ from kubesched.playground.apiserver.kinds.service_checks import (
     needs_health_port,
     service_errors,
 )
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig, print_labels
 from kubesched.playground.apiserver.kinds.traffic_kinds import endpoint_slice_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.storage.store import metadata_fields

@@ -9,7 +9,7 @@ from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, driver_name_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors
 from kubesched.playground.apiserver.kinds.volume_checks import volume_spec_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 

@@ -9,8 +9,7 @@ from kubesched.playground.apiserver.kinds import storage_checks, volume_checks, 
 from kubesched.playground.apiserver.kinds.amounts import round_up_to_milli
 from kubesched.playground.apiserver.kinds.metadata import protect
 from kubesched.playground.apiserver.kinds.pods import admission
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
+from kubesched.playground.apiserver.kinds.serving import AGE, DEFAULT_COLUMNS, NAME, KindRules, described, dig, name_of
 from kubesched.playground.apiserver.kinds.volume_checks import volume_errors
 from kubesched.playground.apiserver.kinds.volume_sources import set_source_defaults
 from kubesched.playground.apiserver.served_resource import Object, TableColumn, WriteContext

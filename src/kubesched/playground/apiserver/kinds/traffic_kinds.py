@@ -6,8 +6,7 @@ from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import address_errors, dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.service_checks import PROTOCOLS, endpoint_address_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_selector
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, dig, print_selector
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

@@ -15,7 +15,7 @@ from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import is_native
 from kubesched.playground.apiserver.kinds.internal_form import difference, internal_form
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors, node_selector_errors
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors, node_selector_errors
 from kubesched.playground.apiserver.kinds.volume_sources import (
     VOLUME_MODES,
     claim_spec_errors,

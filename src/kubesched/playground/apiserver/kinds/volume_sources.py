@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors, driver_name_errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 MORE_THAN_ONE = "may not specify more than 1 volume type"

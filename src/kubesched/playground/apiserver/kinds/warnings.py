@@ -12,7 +12,7 @@ from typing import Any
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
-from kubesched.playground.apiserver.kinds.label_selectors import DEPRECATED_LABELS, node_term_warnings
+from kubesched.playground.apiserver.kinds.metadata import DEPRECATED_LABELS, node_term_warnings
 from kubesched.playground.apiserver.served_resource import Object
 
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"

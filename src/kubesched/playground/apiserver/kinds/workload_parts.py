@@ -10,16 +10,15 @@ from typing import Any
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.metadata import annotation_errors, label_errors
+from kubesched.playground.apiserver.kinds.metadata import annotation_errors, label_errors, label_selector_errors
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import (
+from kubesched.playground.apiserver.kinds.serving import (
     AGE,
     CONTAINERS_TEXT,
     IMAGES_TEXT,
     NAME,
+    KindRules,
     described,
     dig,
     print_labels,

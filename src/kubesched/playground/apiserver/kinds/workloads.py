@@ -10,10 +10,10 @@ from kubesched.playground.apiserver.kinds import warnings
 from kubesched.playground.apiserver.kinds import workload_parts as checks
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import (
+from kubesched.playground.apiserver.kinds.serving import (
     AGE,
     NAME,
+    KindRules,
     described,
     dig,
     print_labels,

@@ -11,16 +11,21 @@ again, which finds the words. Both ways give the same result where the quick one
 Some lists are written even when they hold nothing ("drivers": null). A client that sends an empty one sets the field,
 and owns it; the stored object does not tell it from none. So decoding keeps it, and ``forget_empty_lists`` follows once
 the owners are recorded.
+
+For manifests that no server has checked, ``unknown_fields`` names the fields that a kind does not have, each with the
+nearest name that it has.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.playground.apiserver.openapi.go_json import read_scalar, wrong_type
-from kubesched.playground.apiserver.openapi.schemas import FieldType, ValueType, struct_fields
+from kubesched.playground.apiserver.openapi.schemas import FieldType, ValueType, struct_fields, type_of_kind
 from kubesched.playground.apiserver.served_resource import DecodeError, Object
 
 _NEVER_EMPTY = ("struct", "time", "micro-time", "quantity", "int-or-string")
@@ -323,3 +328,30 @@ def _go_order(schema_name: str) -> tuple[str, ...]:
 def zero_object(kind_type: ValueType) -> Object:
     """An object of the kind with nothing set, as Go writes it."""
     return in_order({}, kind_type) if kind_type.form == "struct" else {}
+
+
+def unknown_fields(document: Any, api_version: str, kind: str) -> Iterator[tuple[str, str]]:
+    """(path, hint) for each, in the order of the document; none for a kind that is not built in."""
+    group, _, version = api_version.rpartition("/")
+    found = type_of_kind(group, version, kind)
+    if found is not None:
+        yield from _unknown_below(document, found, "")
+
+
+def _unknown_below(value: Any, of: ValueType, path: str) -> Iterator[tuple[str, str]]:
+    element = of.element
+    if of.form == "struct" and isinstance(value, dict):
+        fields = of.fields
+        for name, item in value.items():
+            inner = f"{path}.{name}" if path else str(name)
+            known = fields.get(name)
+            if known is None:
+                yield inner, did_you_mean(str(name), fields)
+            elif item is not None:
+                yield from _unknown_below(item, known.type, inner)
+    elif of.form == "list" and isinstance(value, list) and element is not None:
+        for index, item in enumerate(value):
+            yield from _unknown_below(item, element, f"{path}[{index}]")
+    elif of.form == "map" and isinstance(value, dict) and element is not None:
+        for name, item in value.items():
+            yield from _unknown_below(item, element, f"{path}.{name}")

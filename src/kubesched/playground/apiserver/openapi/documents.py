@@ -1,7 +1,8 @@
 """The OpenAPI documents: v3, an index and one document for each group and version, and all in one in the older v2.
 
 ``index`` answers /openapi/v3, ``document`` /openapi/v3/<path>. Documents change only with the kinds served, and their
-hash with them.
+hash with them. Their paths have as much as clients read: kubectl looks for the kind of a path, which sorts of patches
+it takes, and whether it takes fieldValidation and dryRun.
 
 A custom resource is shown with its definition's own schema and what every object has put in. The older form leaves out
 what its readers do not understand: junctors, nullable values, and the insides of what keeps unknown fields.
@@ -16,7 +17,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubesched.playground.apiserver.openapi import schemas
-from kubesched.playground.apiserver.openapi.operations import paths_of, schema_of
 from kubesched.playground.apiserver.served_resource import ServedResource
 
 Schema = dict[str, Any]
@@ -159,13 +159,13 @@ def _definition(schema: Any) -> Any:
 def _path_item(item: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, part in item.items():
-        made[name] = [_parameter(one) for one in part] if name == "parameters" else _operation(part)
+        made[name] = [_old_parameter(one) for one in part] if name == "parameters" else _old_operation(part)
     return made
 
 
-def _operation(operation: dict[str, Any]) -> dict[str, Any]:
+def _old_operation(operation: dict[str, Any]) -> dict[str, Any]:
     made = {name: part for name, part in operation.items() if name not in ("requestBody", "responses", "parameters")}
-    made["parameters"] = [_parameter(one) for one in operation["parameters"]]
+    made["parameters"] = [_old_parameter(one) for one in operation["parameters"]]
     body = operation.get("requestBody")
     if body is not None:
         made["consumes"] = list(body["content"])
@@ -182,7 +182,7 @@ def _answer(answer: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
+def _old_parameter(parameter: dict[str, Any]) -> dict[str, Any]:
     made = {name: part for name, part in parameter.items() if name != "schema"}
     return {**made, **parameter["schema"]}
 
@@ -264,3 +264,131 @@ def _references(node: Any) -> set[str]:
     if isinstance(node, list):
         return set().union(*(_references(part) for part in node))
     return set()
+
+
+_WRITE = ("dryRun", "fieldManager", "fieldValidation")
+_LIST = (
+    *("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion"),
+    *("resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"),
+)
+_DELETE = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
+_INTEGERS = ("limit", "timeoutSeconds", "gracePeriodSeconds")
+_BOOLEANS = ("allowWatchBookmarks", "sendInitialEvents", "watch", "orphanDependents", "force")
+_PATCH_TYPES = ("apply-patch+yaml", "json-patch+json", "merge-patch+json", "strategic-merge-patch+json")
+_CUSTOM_PATCH_TYPES = _PATCH_TYPES[:-1]
+"""Nothing tells how the lists of a custom resource would be merged; kubectl sends what it finds here."""
+_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+_CUSTOM_TYPES = ("application/json", "application/yaml")
+
+
+def schema_of(resource: ServedResource) -> str:
+    """The name of the schema of the resource's objects; custom ones are named after their group."""
+    known = schemas.schema_name(resource.group, resource.version, resource.kind)
+    reversed_group = ".".join(reversed(resource.group.split(".")))
+    return known or f"{reversed_group}.{resource.version}.{resource.kind}"
+
+
+def paths_of(resource: ServedResource) -> dict[str, Any]:
+    """All paths of one resource, subresources included."""
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    place = f"{root}/namespaces/{{namespace}}" if resource.namespaced else root
+    path_names = ("namespace",) if resource.namespaced else ()
+    paths: dict[str, Any] = {}
+    collection = _collection(resource)
+    if collection:
+        paths[f"{place}/{resource.plural}"] = {**collection, "parameters": _path_parameters(*path_names)}
+    if resource.namespaced and "list" in resource.verbs:
+        everywhere = {"get": _operation(resource, "list", "list", _LIST, schema_of(resource) + "List")}
+        paths[f"{root}/{resource.plural}"] = {**everywhere, "parameters": _path_parameters()}
+    single = _single(resource)
+    if single:
+        paths[f"{place}/{resource.plural}/{{name}}"] = {**single, "parameters": _path_parameters("name", *path_names)}
+    for subresource in sorted(resource.subresources & {"status", "scale", "ephemeralcontainers", "resize"}):
+        operations = _readable_and_writable(resource, _subresource_schema(resource, subresource))
+        where = f"{place}/{resource.plural}/{{name}}/{subresource}"
+        paths[where] = {**operations, "parameters": _path_parameters("name", *path_names)}
+    return paths
+
+
+def _subresource_schema(resource: ServedResource, subresource: str) -> str:
+    return "io.k8s.api.autoscaling.v1.Scale" if subresource == "scale" else schema_of(resource)
+
+
+def _collection(resource: ServedResource) -> dict[str, Any]:
+    operations: dict[str, Any] = {}
+    if "list" in resource.verbs:
+        operations["get"] = _operation(resource, "list", "list", _LIST, schema_of(resource) + "List")
+    if "create" in resource.verbs:
+        operations["post"] = _operation(resource, "create", "post", _WRITE, schema_of(resource), has_body=True)
+    if "deletecollection" in resource.verbs:
+        parameters = tuple(dict.fromkeys((*_LIST, *_DELETE)))
+        operations["delete"] = _operation(
+            resource, "delete collection", "deletecollection", parameters, _META + "Status"
+        )
+    return operations
+
+
+def _single(resource: ServedResource) -> dict[str, Any]:
+    operations = _readable_and_writable(resource, schema_of(resource))
+    if "delete" in resource.verbs:
+        operations["delete"] = _operation(resource, "delete", "delete", _DELETE, _META + "Status")
+    return operations
+
+
+def _readable_and_writable(resource: ServedResource, schema: str) -> dict[str, Any]:
+    operations: dict[str, Any] = {}
+    if "get" in resource.verbs:
+        operations["get"] = _operation(resource, "read", "get", (), schema)
+    if "update" in resource.verbs:
+        operations["put"] = _operation(resource, "replace", "put", _WRITE, schema, has_body=True)
+    if "patch" in resource.verbs:
+        patch = _operation(resource, "partially update", "patch", (*_WRITE, "force"), schema)
+        sorts = _CUSTOM_PATCH_TYPES if resource.is_custom else _PATCH_TYPES
+        body = {f"application/{sort}": {"schema": _reference(_META + "Patch")} for sort in sorts}
+        operations["patch"] = {**patch, "requestBody": {"content": body, "required": True}}
+    return operations
+
+
+def _operation(
+    resource: ServedResource, verb: str, action: str, parameters: tuple[str, ...], schema: str, has_body: bool = False
+) -> dict[str, Any]:
+    medias = _CUSTOM_TYPES if resource.is_custom else _TYPES
+    answer = {"content": {media: {"schema": _reference(schema)} for media in medias}}
+    operation: dict[str, Any] = {
+        "tags": [f"{(resource.group or 'core').partition('.')[0]}_{resource.version}"],
+        "description": f"{verb} {resource.kind}",
+        "operationId": _operation_id(resource, action, schema),
+        "parameters": [_parameter(name) for name in parameters],
+        "responses": {"200": {"description": "OK", **answer}, "401": {"description": "Unauthorized"}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": {
+            "group": resource.group,
+            "version": resource.version,
+            "kind": resource.kind,
+        },
+    }
+    if has_body:
+        operation["requestBody"] = {"content": {"*/*": {"schema": _reference(schema)}}, "required": True}
+    return operation
+
+
+def _operation_id(resource: ServedResource, action: str, schema: str) -> str:
+    group = (resource.group or "core").partition(".")[0].capitalize()
+    scope = "Namespaced" if resource.namespaced else ""
+    kind = resource.kind if schema.endswith((resource.kind, "Status", "List")) else resource.kind + "Scale"
+    return f"{action}{group}{resource.version.capitalize()}{scope}{kind}"
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    form = "integer" if name in _INTEGERS else "boolean" if name in _BOOLEANS else "string"
+    return {"name": name, "in": "query", "schema": {"type": form, "uniqueItems": True}}
+
+
+def _path_parameters(*names: str) -> list[dict[str, Any]]:
+    schema = {"type": "string", "uniqueItems": True}
+    fixed = [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
+    return [*fixed, {"name": "pretty", "in": "query", "schema": schema}]
+
+
+def _reference(schema: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{schema}"}

@@ -20,8 +20,7 @@ import msgspec
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.served_resource import Object
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import RequestUser
+from kubesched.playground.apiserver.verbs.request import Api, RequestUser
 
 Rule = dict[str, Any]
 

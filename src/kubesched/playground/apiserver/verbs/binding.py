@@ -17,8 +17,7 @@ from kubesched.playground.apiserver.errors import StatusError, bad_request, not_
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 from kubesched.playground.apiserver.verbs.update import precondition_failed
 
 _COPIED_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

@@ -12,9 +12,8 @@ from typing import Any
 from kubesched.playground.apiserver.errors import already_exists, bad_request, unclassified
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
-from kubesched.playground.apiserver.verbs import quotas, writing
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
+from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions, version_error
 
 _SET_BY_SERVER = (
     "uid",
@@ -43,12 +42,12 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     writing.check(resource, obj, None, context)
     resource.validate_admission(obj, None, context)
     api.admission.validate(target, "CREATE", obj, None, options)
-    charges = quotas.charges_of(api, target, obj, None)
+    charges = writing.charges_of(api, target, obj, None)
     if version and not options.dry_run and not version_error(version) and int(version):
         raise unclassified("resourceVersion should not be set on objects to be created")
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])
-    quotas.charge(api, charges, options)
+    writing.charge(api, charges, options)
     stored = writing.save(api, target, obj, None, options)
     return writing.with_version(stored, version) if version and options.dry_run else stored
 

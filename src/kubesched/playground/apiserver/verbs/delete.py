@@ -17,8 +17,8 @@ from kubesched.playground.apiserver.errors import StatusError, forbidden, not_fo
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import (
+    Api,
     Query,
     Target,
     WriteOptions,

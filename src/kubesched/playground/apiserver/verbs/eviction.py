@@ -16,9 +16,8 @@ from kubesched.playground.apiserver.patching.apply import record
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.delete import DeleteOptions, Deletion, delete, delete_options
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 
 BUDGETS = "poddisruptionbudgets.policy"
 _MOST_DISRUPTED_PODS = 2000

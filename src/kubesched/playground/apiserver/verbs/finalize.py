@@ -9,8 +9,7 @@ from kubesched.playground.apiserver.errors import bad_request, modified, not_fou
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 
 
 def finalize(api: Api, target: Target, new: Object, options: WriteOptions) -> Stored:

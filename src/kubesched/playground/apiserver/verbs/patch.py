@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.k8s.model.merge_patch import merged
-from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
+from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml, unknown_field
 from kubesched.playground.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, printed
 from kubesched.playground.apiserver.kinds.registry import EVERY_KIND
@@ -22,13 +22,11 @@ from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply as server_side_apply
 from kubesched.playground.apiserver.patching.apply import mark_reset, type_for
 from kubesched.playground.apiserver.patching.json_patch import as_written, in_go_order, plain_copy
-from kubesched.playground.apiserver.repeated_fields import unknown_field
 from kubesched.playground.apiserver.served_resource import DecodeError, Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.create import create
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, options_error
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions, options_error
 from kubesched.playground.apiserver.verbs.update import apply_update
 
 JSON_PATCH = "application/json-patch+json"

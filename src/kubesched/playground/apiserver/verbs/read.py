@@ -26,8 +26,8 @@ from kubesched.playground.apiserver.go_text import json_kind, quoted
 from kubesched.playground.apiserver.served_resource import ServedResource
 from kubesched.playground.apiserver.storage.store import CompactedError, Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import (
+    Api,
     Query,
     Target,
     integer,

@@ -12,11 +12,10 @@ from typing import Any
 
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.label_selectors import label_requirement_errors
+from kubesched.playground.apiserver.kinds.metadata import label_requirement_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.authorization import Action, RbacAuthorizer
-from kubesched.playground.apiserver.verbs.request import RequestUser, Target
+from kubesched.playground.apiserver.verbs.request import Api, RequestUser, Target
 from kubesched.playground.apiserver.verbs.service_tokens import (
     API_AUDIENCES,
     Identified,

@@ -15,8 +15,7 @@ from kubesched.playground.apiserver.kinds.serving import serve
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 from kubesched.playground.apiserver.verbs.update import apply_update
 
 KIND, API_VERSION = "Scale", "autoscaling/v1"

@@ -2,7 +2,7 @@
 
 Signed with the server's own key (ES256). A token can be bound to a pod that runs as the account, to a secret or to a
 node. It ends with its account and with that object: their uids are compared with the stored ones at every use. Nothing
-is stored. ``http/authentication.py`` asks.
+is stored. ``http/identity.py`` asks.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.patching.apply import record
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.verbs import writing
-from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.authorization import quoted_list
 from kubesched.playground.apiserver.verbs.create import place_in_namespace
-from kubesched.playground.apiserver.verbs.request import RequestUser, Target, WriteOptions
+from kubesched.playground.apiserver.verbs.request import Api, RequestUser, Target, WriteOptions
 
 ISSUER = "https://kubernetes.default.svc"
 API_AUDIENCES = (ISSUER,)

@@ -20,10 +20,9 @@ from kubesched.playground.apiserver.errors import (
 )
 from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
-from kubesched.playground.apiserver.verbs import quotas, writing
-from kubesched.playground.apiserver.verbs.api import Api, decode_stored
+from kubesched.playground.apiserver.verbs import writing
 from kubesched.playground.apiserver.verbs.create import create, place_in_namespace
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
+from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions, decode_stored, version_error
 
 _SERVER_OWNED = ("creationTimestamp", "generation")
 _OF_STATUS = ("status", "approval")
@@ -75,10 +74,10 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     writing.check(resource, new, old, context)
     resource.validate_admission(new, old, context)
     api.admission.validate(target, "UPDATE", new, old, options)
-    charges = quotas.charges_of(api, target, new, old)
+    charges = writing.charges_of(api, target, new, old)
     if is_finished(new["metadata"], old["metadata"]):
         return writing.remove(api, target, new, before, options)
-    quotas.charge(api, charges, options)
+    writing.charge(api, charges, options)
     return writing.save(api, target, new, before, options)
 
 

@@ -15,9 +15,17 @@ import msgspec
 
 from kubesched.playground.apiserver.errors import StatusError, expired
 from kubesched.playground.apiserver.storage.store import CompactedError, ObjectKey, Stored, StoredChange
-from kubesched.playground.apiserver.verbs.api import Api, decode_stored
 from kubesched.playground.apiserver.verbs.read import Selection, selection, version_of
-from kubesched.playground.apiserver.verbs.request import Query, Target, integer, options_error, single, truth
+from kubesched.playground.apiserver.verbs.request import (
+    Api,
+    Query,
+    Target,
+    decode_stored,
+    integer,
+    options_error,
+    single,
+    truth,
+)
 
 BOOKMARK_EVERY_S = 60.0
 _INITIAL_CHUNK = 500

@@ -10,11 +10,7 @@ from collections.abc import Sequence
 from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
-from kubesched.playground.apiserver.kinds.label_selectors import (
-    label_selector_errors,
-    node_selector_errors,
-    node_term_errors,
-)
+from kubesched.playground.apiserver.kinds.metadata import label_selector_errors, node_selector_errors, node_term_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

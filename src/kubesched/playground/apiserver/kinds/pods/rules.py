@@ -14,8 +14,7 @@ from kubesched.playground.apiserver.kinds.pods.changes import (
 from kubesched.playground.apiserver.kinds.pods.containers import image_space_errors
 from kubesched.playground.apiserver.kinds.pods.defaults import set_pod_defaults
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
-from kubesched.playground.apiserver.kinds.serving import KindRules
-from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, since
+from kubesched.playground.apiserver.kinds.serving import AGE, NAME, KindRules, described, since
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.storage.store import metadata_fields
 

@@ -21,8 +21,8 @@ from kubesched.playground.apiserver.kinds.field_errors import (
 )
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.pods import containers, placement
+from kubesched.playground.apiserver.kinds.pods.containers import pod_security_errors
 from kubesched.playground.apiserver.kinds.pods.placement import toleration_errors
-from kubesched.playground.apiserver.kinds.pods.security import pod_security_errors
 from kubesched.playground.apiserver.kinds.pods.volumes import volume_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
