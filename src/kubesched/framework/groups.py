@@ -38,6 +38,8 @@ class GroupFeatures:
     """Groups have device claims of their own."""
     alpha: bool = False
     """With v1.36's flaws."""
+    claims_race: bool = False
+    """Of pods that share a claim, those fail that did not write its allocation first: v1.37 still has this flaw."""
 
 
 class PodGroupMembers(Protocol):

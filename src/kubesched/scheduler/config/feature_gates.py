@@ -112,6 +112,7 @@ def group_features(gates: Mapping[str, bool], emulate: str | None) -> GroupFeatu
         preemption=gates.get(WORKLOAD_AWARE_PREEMPTION, False),
         claims=gates.get(WORKLOAD_RESOURCE_CLAIMS, False),
         alpha=emulate == ALPHA_POD_GROUPS,
+        claims_race=emulate in (ALPHA_POD_GROUPS, NEXT_VERSION),
     )
 
 

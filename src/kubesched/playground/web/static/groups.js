@@ -31,10 +31,17 @@ function groupRow(key, group, members) {
 
 const placedOf = (members) => `${count(members.filter(([, pod]) => pod.node).length)} of ${count(members.length)}`;
 
+// Empty if nobody leaves for it.
+function nominatedOf(members) {
+  const n = members.filter(([, pod]) => pod.nominated && !pod.node).length;
+  return n ? `${count(n)} of ${count(members.length)}` : "";
+}
+
 // What can be said without asking the scheduler.
 function waitOf(group, members) {
   const missing = (group.needs ?? 0) - members.length;
   if (missing > 0) return `${count(missing)} of the ${count(group.needs)} pods that it needs do not exist`;
+  if (nominatedOf(members)) return `waits for evicted pods to leave: ${nominatedOf(members)} are nominated`;
   if (!group.message) return "not tried yet";
   const said = group.message.replace(ABOUT_ONE_PLACEMENT, "").replace(NOT_AS_A_WHOLE, "");
   return said === group.message ? said : `does not fit as a whole${said && `: ${said}`}`;
@@ -61,7 +68,7 @@ export class GroupPanel {
       ["Pods", `${placedOf(members)} have a node`],
       ["Needs", group.needs ? `${count(group.needs)} together, or none` : "nothing: takes what it gets"],
       ["Within one", group.topology], ["Priority", group.priority && String(group.priority)],
-      ["Evicted", group.whole && "as a whole"], ["Age", group.created && since(group.created)],
+      ["Nominated", nominatedOf(members)], ["Evicted", group.whole && "as a whole"], ["Age", group.created && since(group.created)],
     ]);
     this.empty.hidden = members.length > 0;
     refill(this.pods, members.map(([key, pod]) => podRow(key, { state: pod.shown, aside: pod.node ?? (pod.nominated ? `→ ${pod.nominated}` : pod.shown) })));

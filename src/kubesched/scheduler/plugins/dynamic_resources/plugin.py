@@ -247,7 +247,7 @@ class DynamicResources:
             self._refresh_claims,
             timeout_s,
             self._group_of(pod),
-            has_mates=features.groups and not features.alpha and bool(group_key_of(pod.pod)),
+            has_mates=features.groups and not features.claims_race and bool(group_key_of(pod.pod)),
         ).steps()
 
     # -- groups -------------------------------------------------------------------------------------------------------
