@@ -92,6 +92,13 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
     show_default=True,
     help="later: the pods wait, and the nodes join one by one.",
 )
+@click.option(
+    "--fill",
+    type=click.Choice(["evenly", "in-turn"]),
+    default="evenly",
+    show_default=True,
+    help="in-turn: soft taints (PreferNoSchedule) on some of the nodes, so that the others are filled first.",
+)
 @click.option("--ideal", is_flag=True, help="By packing alone, without the scheduler's verdict.")
 @click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Show so many other plans.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="The plan must hold for all.")
@@ -118,6 +125,7 @@ def plan(
     priority_at_least: int | None,
     spread: str,
     arrival: str,
+    fill: str,
     ideal: bool,
     alternatives: int,
     seeds: int,
@@ -155,6 +163,7 @@ def plan(
             priority_at_least=priority_at_least,
             spread=spread,
             arrival=arrival,
+            fill=fill,
             ideal=ideal,
             alternatives=alternatives,
             seeds=seeds,

@@ -15,10 +15,13 @@ from dataclasses import replace as changed
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
+
 from kubesched.explanation.layout import counted, readable, table
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units
+from kubesched.k8s.model.resource import ResourceSliceSpec
 from kubesched.k8s.model.selectors import Requirement
 from kubesched.k8s.model.spelling import did_you_mean
 
@@ -65,6 +68,8 @@ class Shape:
     volume_limits: Mapping[str, int] = field(default_factory=dict)
     """By CSI driver, how many volumes can be attached."""
     offers: tuple[MachineOffer, ...] = ()
+    devices: tuple[ResourceSliceSpec, ...] = ()
+    """What its drivers publish of a node's devices; node and pool are filled in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,8 @@ def _shape_record(shape: Shape) -> dict[str, Any]:
         record["taints"] = [_taint_record(taint) for taint in shape.taints]
     if shape.volume_limits:
         record["volumeLimits"] = dict(shape.volume_limits)
+    if shape.devices:
+        record["devices"] = [msgspec.to_builtins(spec) for spec in shape.devices]
     if shape.offers:
         record["offers"] = [_offer_record(offer) for offer in shape.offers]
     return record

@@ -27,6 +27,7 @@ from kubesched.k8s.model.label_syntax import label_key_errors, label_value_error
 from kubesched.k8s.model.manifests import KINDS, ManifestError, from_dicts
 from kubesched.k8s.model.quantity import Notation, QuantityError, from_int, from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.resource import ResourceSliceSpec
 from kubesched.k8s.model.selectors import Requirement, SelectorError, requirement
 from kubesched.planning.catalogue import (
     CAPACITY_TYPE,
@@ -134,6 +135,7 @@ class _ShapeEntry(_Written):
     labels: dict[str, str] = {}
     taints: list[_TaintEntry] = []
     volume_limits: dict[str, int] = {}
+    devices: list[ResourceSliceSpec] = []
     offers: list[_OfferEntry] = []
     price: int | float | str | None = None
 
@@ -217,7 +219,21 @@ def _own_shape(entry: _ShapeEntry, reserve: str, source: str) -> Shape:
         _taints(entry.taints, source, where),
         entry.volume_limits,
         tuple(_own_offer(one, source, where, f"offers[{i}]") for i, one in enumerate(entries)),
+        devices=tuple(_own_slice(one, source, where, f"devices[{i}]") for i, one in enumerate(entry.devices)),
     )
+
+
+def _own_slice(spec: ResourceSliceSpec, source: str, where: str, field: str) -> ResourceSliceSpec:
+    if not spec.driver:
+        raise CatalogueError(source, where, f"{field}.driver: must not be empty")
+    if spec.node_name or spec.node_selector or spec.all_nodes or spec.per_device_node_selection:
+        raise CatalogueError(source, where, f"{field}: devices of a machine are for its own node; name no node")
+    names = [device.name for device in spec.devices or ()]
+    if not names:
+        raise CatalogueError(source, where, f"{field}.devices: none is there")
+    if len(set(names)) < len(names):
+        raise CatalogueError(source, where, f"{field}.devices: two have the same name")
+    return spec
 
 
 def _own_offer(entry: _OfferEntry, source: str, where: str, field: str) -> MachineOffer:

@@ -17,6 +17,7 @@ from kubesched.k8s.model.apps import DaemonSet
 from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PriorityClass
 from kubesched.k8s.model.limits import LimitRange
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.resource import ResourcePool, ResourceSlice
 from kubesched.k8s.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from kubesched.k8s.workloads.daemon_sets import node_of, tied_to_node
 from kubesched.planning.catalogue import Option
@@ -27,6 +28,7 @@ from kubesched.simulator.trial import LoadedWorld, WorldTrial
 HOSTNAME = "kubernetes.io/hostname"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
 _LONGEST_STEM = 200
+_VERSIONS = {"Node": "v1", "CSINode": "storage.k8s.io/v1", "ResourceSlice": "resource.k8s.io/v1"}
 
 
 def node_name(option: Option, number: int) -> str:
@@ -35,9 +37,17 @@ def node_name(option: Option, number: int) -> str:
 
 
 def node_from_offer(option: Option, number: int) -> list[KubeObject]:
-    """A ready node of this option, and the CSINode beside it if the shape limits volumes. Start-up taints are gone by
-    the time that pods are placed, so a new node has none."""
-    name = node_name(option, number)
+    """A ready node of this option, and what its drivers publish: a CSINode if the shape limits volumes, slices of its
+    devices. Start-up taints are gone by the time that pods are placed, so a new node has none."""
+    return _ready_node(option, node_name(option, number))
+
+
+def sample_node(option: Option, number: int) -> list[KubeObject]:
+    """A node of an option to ask about, under a name that no other node has."""
+    return _ready_node(option, f"{node_name(option, number)}-sample-{number}")
+
+
+def _ready_node(option: Option, name: str) -> list[KubeObject]:
     node = Node(
         metadata=ObjectMeta(name=name, labels={**option.labels, HOSTNAME: name}),
         spec=NodeSpec(taints=option.taints or None),
@@ -47,32 +57,31 @@ def node_from_offer(option: Option, number: int) -> list[KubeObject]:
             conditions=(NodeCondition("Ready", "True"),),
         ),
     )
+    slices = [_published(option, name, number) for number in range(len(option.shape.devices))]
     if not option.shape.volume_limits:
-        return [node]
+        return [node, *slices]
     drivers = tuple(
         CSINodeDriver(name=driver, node_id=name, allocatable=VolumeNodeResources(count=most))
         for driver, most in sorted(option.shape.volume_limits.items())
     )
-    return [node, CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))]
+    return [node, CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers)), *slices]
 
 
-def sample_node(option: Option, number: int) -> list[KubeObject]:
-    """A node of an option to ask about, under a name that no other node has."""
-    node, *others = node_from_offer(option, number)
-    name = f"{node.name}-sample-{number}"
-    return [replace(one, metadata=_renamed(one.metadata, name)) for one in (node, *others)]
-
-
-def _renamed(metadata: ObjectMeta, name: str) -> ObjectMeta:
-    labels = {key: name if value == metadata.name else value for key, value in (metadata.labels or {}).items()}
-    return replace(metadata, name=name, labels=labels or None)
+def _published(option: Option, name: str, number: int) -> ResourceSlice:
+    """All slices of a driver on a node are one pool, named after the node."""
+    spec = option.shape.devices[number]
+    n_slices = sum(one.driver == spec.driver for one in option.shape.devices)
+    pool = ResourcePool(name=name, generation=1, resource_slice_count=n_slices)
+    return ResourceSlice(ObjectMeta(f"{name}-{spec.driver}-{number}"), replace(spec, pool=pool, node_name=name))
 
 
 def manifest_of(item: KubeObject) -> dict[str, Any]:
     """A new node, or what comes with it, as a manifest to create it by."""
     kind = type(item).__name__
-    version = "v1" if kind == "Node" else "storage.k8s.io/v1"
-    return {"apiVersion": version, "kind": kind, **msgspec.json.decode(msgspec.json.encode(item))}
+    record = {"apiVersion": _VERSIONS[kind], "kind": kind, **msgspec.json.decode(msgspec.json.encode(item))}
+    if isinstance(item, ResourceSlice):  # an API server wants it said, even if there is one
+        record["spec"]["pool"]["resourceSliceCount"] = item.spec.pool.resource_slice_count
+    return record
 
 
 def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: int = 0) -> tuple[tuple[Pod, ...], ...]:

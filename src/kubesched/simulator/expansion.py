@@ -70,9 +70,20 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
             refused[f"{type(item).__name__} {item.key}: {refusal}"] = None
             return None
 
+    def give_claims(pod: Pod) -> None:
+        """Makes the claims that the pod needs, and notes in its status which ones are for it."""
+        for needed in rules.plan(pod).actions:
+            if isinstance(needed, CreateObject):
+                admit(needed.item, is_new=True)
+            else:
+                store.update(needed.item)
+
     with collector_paused():
         put_in = [admit(item, is_new=False) for item in given.objects]
         makers = {(type(item), item.key): item for item in put_in if isinstance(item, _MAKERS)}
+        for pod in put_in:
+            if isinstance(pod, Pod) and pod.spec.resource_claims and not pod.spec.node_name:
+                give_claims(pod)
         unseen = list(makers.values())  # of one that was given twice, as it became
         while unseen:
             item = unseen.pop(0)
@@ -87,8 +98,7 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
             unseen += [new for new in made if isinstance(new, _MAKERS)]
             for pod in made:
                 if isinstance(pod, Pod):
-                    for needed in rules.plan(pod).actions:
-                        admit(needed.item, is_new=isinstance(needed, CreateObject))
+                    give_claims(pod)
             if any(isinstance(new, Pod) for new in made):
                 unseen.append(item)
     kinds = dict.fromkeys(KINDS.values())

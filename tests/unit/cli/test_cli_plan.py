@@ -132,7 +132,7 @@ def test_a_chart_is_to_be_rendered_first(tmp_path: Path) -> None:
 def test_tables_and_markdown() -> None:
     arguments = ["-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", "--orders", "1"]
     machines = run(*arguments, "-o", "csv").stdout.splitlines()
-    assert machines[0] == "shape,zone,capacity_type,pool,count,price"
+    assert machines[0] == "shape,zone,capacity_type,pool,count,price,turn"
     nodes = run(*arguments, "-o", "csv", "--table", "nodes").stdout.splitlines()
     assert len(nodes) - 1 == sum(int(line.split(",")[4]) for line in machines[1:])
     shown = run(*arguments, "-o", "markdown").stdout
@@ -145,3 +145,12 @@ def test_a_place_that_cannot_be_written_is_told_before_the_search(option: str, t
     result = run("-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", option, str(place))
     assert result.exit_code == 2
     assert result.stderr == f"error: {place}: directory {place.parent} does not exist\n"
+
+
+def test_how_nodes_are_filled() -> None:
+    report = json.loads(
+        run("-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", "--fill", "in-turn", "-o", "json").stdout
+    )
+    assert report["answer"] == "yes"
+    assert any("kubesched.dev/fill-after-1" in text for text in report["assumptions"])
+    assert run("-f", SHOP, "--catalogue", CATALOGUE, "--fill", "randomly").exit_code == 2

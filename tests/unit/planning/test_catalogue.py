@@ -11,10 +11,11 @@ import pytest
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.resource import ResourceSlice
 from kubesched.k8s.model.storage import CSINode
 from kubesched.planning.catalogue import Catalogue, price_text, read_price
 from kubesched.planning.catalogue_files import catalogue_from, read_catalogue, reserved, together, with_prices
-from kubesched.planning.new_nodes import node_from_offer
+from kubesched.planning.new_nodes import manifest_of, node_from_offer, sample_node
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plan" / "catalogue.yaml"
 GI = 1 << 30
@@ -61,6 +62,27 @@ def test_volume_limits_become_a_csi_node() -> None:
     (driver,) = csi.spec.drivers
     assert driver.allocatable is not None
     assert (driver.name, driver.allocatable.count) == ("ebs.csi.aws.com", 27)
+
+
+def test_devices_become_slices_of_the_node() -> None:
+    of_driver = {"driver": "gpu.example.com", "devices": [{"name": "gpu-0", "attributes": {"model": {"string": "a"}}}]}
+    of_other = {"driver": "nic.example.com", "devices": [{"name": "nic-0"}]}
+    second = {**of_driver, "devices": [{"name": "gpu-1"}]}
+    found = catalogue_from(own(shape(devices=[of_driver, second, of_other], price=1)))
+    assert catalogue_from(json.loads(json.dumps(found.to_dict()))) == found
+    node, *slices = node_from_offer(next(found.options()), 3)
+    assert all(isinstance(one, ResourceSlice) for one in slices)
+    records = [manifest_of(one) for one in slices]
+    assert {record["spec"]["nodeName"] for record in records} == {node.name}
+    assert len({record["metadata"]["name"] for record in records}) == 3
+    assert [(r["spec"]["driver"], r["spec"]["pool"]) for r in records] == [
+        ("gpu.example.com", {"name": node.name, "generation": 1, "resourceSliceCount": 2}),
+        ("gpu.example.com", {"name": node.name, "generation": 1, "resourceSliceCount": 2}),
+        ("nic.example.com", {"name": node.name, "generation": 1, "resourceSliceCount": 1}),
+    ]
+    sample, *others = sample_node(next(found.options()), 3)
+    assert isinstance(others[0], ResourceSlice)
+    assert others[0].spec.node_name == sample.name != node.name
 
 
 @pytest.mark.parametrize(
@@ -163,6 +185,16 @@ def test_a_compressed_file_is_read_too(tmp_path: Path) -> None:
         (own(shape(offers=[{"available": -1}])), "c.yaml: shape m: offers[0].available: -1 is negative"),
         (own({"name": "m"}), "c.yaml: shape m: capacity: missing, and so is allocatable"),
         (own({"name": "m", "capacity": {"cpu": 1}}), "c.yaml: shape m: capacity.memory: missing"),
+        (own(shape(devices=[{"devices": []}])), "c.yaml: shape m: devices[0].driver: must not be empty"),
+        (own(shape(devices=[{"driver": "d"}])), "c.yaml: shape m: devices[0].devices: none is there"),
+        (
+            own(shape(devices=[{"driver": "d", "allNodes": True, "devices": [{"name": "a"}]}])),
+            "c.yaml: shape m: devices[0]: devices of a machine are for its own node; name no node",
+        ),
+        (
+            own(shape(devices=[{"driver": "d", "devices": [{"name": "a"}, {"name": "a"}]}])),
+            "c.yaml: shape m: devices[0].devices: two have the same name",
+        ),
         (own(shape(), shape()), "c.yaml: shape m: name: there are two of this name"),
         (own(shape(), reserve="all"), "c.yaml: reserve: one of none, gke, eks, aks is expected, not all"),
         (own(), "c.yaml: no shape in it"),

@@ -8,7 +8,7 @@ which proportions to buy then; for several shares. How large the fleet has to be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from math import ceil
 
@@ -18,10 +18,12 @@ from kubesched.planning.plan import packing
 from kubesched.planning.plan.judge import Mix
 from kubesched.planning.plan.model import Floats, PackingModel
 from kubesched.planning.plan.patterns import fluid_counts, has_solver
-from kubesched.planning.plan.search import MixSearch
+from kubesched.planning.plan.search import TURN_ENDS, MixSearch
 
 _SPARE_PERCENT = (45, 20, 100, 70, 30, 8, 0)
 """Of the largest pod: how much room is left on each machine. What is most often best comes first."""
+_SPARE_PERCENT_IN_TURN = (0, 8, 20, 45)
+"""Where nodes are filled in turn, only the last ones have room left."""
 _FINEST = 0.001
 """Of the cost: smaller differences between fleets are not looked for."""
 _GROWTH = 1.06
@@ -37,6 +39,8 @@ class FleetSearch:
         self._left = left
         self._told = told
         self._cheapest = int(left.price.min()) if len(left.price) else 0
+        self.directions: list[Floats] = []
+        """Numbers of machines, not whole, in the proportions that were tried."""
         self._untried = self._fleets() if left.demand.any() and len(left.options) else iter(())
 
     def first(self) -> None:
@@ -46,6 +50,12 @@ class FleetSearch:
                 self._told("a fleet")
                 return
 
+    def all_directions(self) -> list[Floats]:
+        """Also those that were not tried yet."""
+        waiting = list(self._untried)
+        self._untried = iter(waiting)
+        return self.directions
+
     def rest(self) -> None:
         """All other proportions."""
         for fleet in self._untried:
@@ -54,10 +64,10 @@ class FleetSearch:
 
     def _fleets(self) -> Iterator[Floats]:
         """(n_options,) numbers of machines, not whole, that would do if the scheduler left as much room as assumed."""
-        known: list[Floats] = []
+        known = self.directions
         alone = self._of_single_types()
         yield from islice(alone, 1)  # what others are compared with
-        for percent in _SPARE_PERCENT:
+        for percent in _SPARE_PERCENT if self._search.turns == 1 else _SPARE_PERCENT_IN_TURN:
             fleet = self._fleet(self._left.with_room_to_spare(percent))
             if fleet is not None and self._search.zone_matters:
                 fleet = self._over_zones(fleet)
@@ -111,7 +121,7 @@ class FleetSearch:
         probe = min(guess, high - step)
         refused: Mix | None = None
         while low < probe < high:
-            mix = self._sized(fleet, probe / unit)
+            mix = self.sized(fleet, probe)
             if mix is not None and search.judged(mix):
                 high = min(probe, float(search.cost(mix)))
             else:
@@ -129,24 +139,24 @@ class FleetSearch:
         """Grows the fleet until the scheduler accepts it; gives its cost."""
         scale = 1.0
         for _ in range(_MOST_STEPS_UP):
-            mix = self._sized(fleet, scale)
+            mix = self.sized(fleet, unit * scale)
             if mix is None or self._search.judged(mix):
                 break
             scale *= _GROWTH
         return unit * scale / _GROWTH
 
-    def _sized(self, fleet: Floats, scale: float) -> Mix | None:
-        """In whole machines: what is cut off is made up for by those of which most is cut off."""
-        wanted = fleet * scale
-        counts = np.floor(wanted + 1e-9)
+    def sized(self, fleet: Floats, cost: float, turn_ends: Sequence[float] = TURN_ENDS) -> Mix | None:
+        """In whole machines, for so much: what is cut off is made up for by those of which most is cut off."""
         prices = self._left.price.astype(np.float64)
+        wanted = fleet * (cost / float(fleet @ prices))
+        counts = np.floor(wanted + 1e-9)
         missing = float((wanted - counts) @ prices)
         for option in np.argsort(-(wanted - counts), kind="stable").tolist():
             if counts[option] < wanted[option] - 1e-9 and prices[option] <= missing + self._cheapest / 2:
                 counts[option] += 1
                 missing -= prices[option]
         mix = self._search.spread([int(n) for n in counts])
-        return None if mix is None else self._search.completed(mix)
+        return None if mix is None else self._search.completed(self._search.in_turn(mix, turn_ends))
 
 
 def _direction(fleet: Floats) -> Floats:

@@ -99,6 +99,13 @@ class MixJudge:
         finally:
             self.watch = watch
 
+    def arrivals(self, order: int) -> list[PodKey]:
+        """The pods that wait, as they come: in the order of the files, or in another one that the number stands for."""
+        arrived = list(self._world.pending)
+        if order:
+            Random(order).shuffle(arrived)
+        return sorted(arrived, key=lambda key: self._waves.get(key, 0))
+
     def _ask(self, mix: Mix) -> MixVerdict:
         """The circumstances that refused a mix last are the first to be asked about the next one."""
         found: dict[tuple[int, int], MixVerdict] = {}
@@ -117,20 +124,15 @@ class MixJudge:
         seed = self._seeds[0] if seed is None else seed
         with self._world.trial() as trial:
             trial.reseed(seed)
-            arrived = list(self._world.pending)
-            if order:
-                Random(order).shuffle(arrived)
-            arrived.sort(key=lambda key: self._waves.get(key, 0))
-            trial.reorder_pending(arrived)
+            trial.reorder_pending(self.arrivals(order))
             for number, option in enumerate(self._ghosts):
                 trial.cordon(trial.add_node(sample_node(self._planned.options[option], number)[0]))
             nodes: dict[str, int] = {}
             preempted: list[PodKey] = []
-            for option, count in enumerate(mix):
-                for number in range(1, count + 1):
-                    nodes[self._add_node(trial, option, number)] = option
-                    if arrival == "later":
-                        preempted += trial.settle().preempted
+            for option, number in self._planned.bought(mix):
+                nodes[self._add_node(trial, option, number)] = option
+                if arrival == "later":
+                    preempted += trial.settle().preempted
             if arrival == "together":
                 waiting = self._world.pending
                 trial.reorder_pending(sorted(waiting, key=lambda key: key in self._waiting))

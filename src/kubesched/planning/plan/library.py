@@ -35,6 +35,7 @@ def plan(
     priority_at_least: int | None = None,
     spread: str = "literal",
     arrival: str = "together",
+    fill: str = "evenly",
     ideal: bool = False,
     alternatives: int = 0,
     seeds: int = 1,
@@ -49,7 +50,8 @@ def plan(
 
     `cluster` is what `load` takes; `catalogue` is a file, a document, or a `Catalogue`. With `from_scratch`, nodes that
     are there do not count. `survive="zone"` or `"node"` asks for a cluster that can lose any one of them; `keep` names
-    room to stay free (`20x500m/1Gi`). With `ideal`, packing alone counts, not the scheduler's verdict.
+    room to stay free (`20x500m/1Gi`). With `fill="in-turn"`, some nodes get soft taints, so that the scheduler fills
+    the others first. With `ideal`, packing alone counts, not the scheduler's verdict.
     """
     request = PlanRequest(
         objective=objective,
@@ -65,6 +67,7 @@ def plan(
         priority_at_least=priority_at_least,
         spread=spread,
         arrival=arrival,
+        fill=fill,
         ideal=ideal,
         alternatives=alternatives,
         seeds=seeds,

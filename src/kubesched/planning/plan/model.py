@@ -8,7 +8,7 @@ that must not share a node (of which a node has one).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ class PackingModel:
 
     def with_demand(self, demand: Ints) -> PackingModel:
         """The same for other numbers of pods; what is there is not free any more."""
-        return self._changed(demand, (), self.limits)
+        return replace(self, demand=demand, existing=())
 
     def with_room_to_spare(self, percent: int) -> PackingModel:
         """As if each machine had less room, by this share of the largest pod that may go there. Whoever places pods one
@@ -130,35 +130,23 @@ class PackingModel:
         for c in np.flatnonzero((alone == 0).all(axis=1) & (self.most > 0).any(axis=1)).tolist():
             largest = int(np.argmax(self.most[c]))
             room[largest] = self.capacity[largest]
-        return PackingModel(
-            self.classes,
-            self.options,
-            self.resources,
-            self.demand,
-            self.requests,
-            room.clip(min=0),
-            self.fits,
-            self.apart,
-            self.existing,
-            self.limits,
+        return replace(self, capacity=room.clip(min=0))
+
+    def in_turns(self, turns: int, n_offers: int) -> PackingModel:
+        """With each member of an option once for every turn."""
+        options = tuple(
+            replace(
+                one,
+                members=tuple(member + turn * n_offers for turn in range(turns) for member in one.members),
+                zones=one.zones * turns,
+                available=one.available * turns,
+            )
+            for one in self.options
         )
+        return replace(self, options=options)
 
     def with_limits(self, limits: tuple[LimitRow, ...]) -> PackingModel:
-        return self._changed(self.demand, self.existing, limits)
-
-    def _changed(self, demand: Ints, existing: tuple[FreeRoom, ...], limits: tuple[LimitRow, ...]) -> PackingModel:
-        return PackingModel(
-            self.classes,
-            self.options,
-            self.resources,
-            demand,
-            self.requests,
-            self.capacity,
-            self.fits,
-            self.apart,
-            existing,
-            limits,
-        )
+        return replace(self, limits=limits)
 
 
 def most_alone(requests: Ints, capacity: Ints, fits: Bools) -> Ints:

@@ -18,18 +18,23 @@ from kubesched.explanation.layout import counted
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import controller_of
-from kubesched.planning.catalogue import ZONE, Catalogue, Option
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.planning.catalogue import ZONE, Catalogue
 from kubesched.planning.plan import packing, patterns
 from kubesched.planning.plan.bounds import CostBound, aggregate_bound, rounded_up
 from kubesched.planning.plan.certificate import certificate_of
 from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
 from kubesched.planning.plan.fleets import FleetSearch
-from kubesched.planning.plan.judge import MixJudge, MixVerdict
+from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.model import PackingModel, PlanError
 from kubesched.planning.plan.reading import ReadProblem, read_problem
+from kubesched.planning.plan.rehearsal import Rehearsal, RehearsedSearch
 from kubesched.planning.plan.report import EXHAUSTED, PROVEN, WITHIN, PlanReport
 from kubesched.planning.plan.reporting import PlanFacts, finished_report
 from kubesched.planning.plan.request import (
+    EVENLY,
+    IN_TURN,
+    TURNS,
     PlannedWorld,
     PlanRequest,
     buyable_options,
@@ -39,7 +44,12 @@ from kubesched.planning.plan.request import (
 )
 from kubesched.planning.plan.search import MixSearch, StoppedError
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.config.plugin_args import MOST_ALLOCATED, NodeResourcesFitArgs, ScoringStrategy
+from kubesched.scheduler.config.plugin_args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
 from kubesched.simulator.loading import SimulationInput
 
 _ZONES_TRIED = 4
@@ -50,6 +60,10 @@ _NOTICEABLE = 0.01
 """Of the cost."""
 _BOUND_SHARE = 0.4
 """Of the time that is left, for the bound."""
+_KEPT_FOR_NOTES = 0.2
+"""Of the whole time, for what the answer would be otherwise."""
+_REHEARSAL_SHARE = 0.7
+"""Of the time that is left, for rehearsals."""
 _MIP_SHARE = 0.2
 """Of the time that is left, for the mixed integer program."""
 
@@ -62,7 +76,11 @@ class PlanWatch:
     clock: Callable[[], float] = time.monotonic
     is_interrupted: Callable[[], bool] = lambda: False
     told: Callable[[str], None] = lambda _text: None
+    is_strict: bool = False
+    """Whether it stops in time even if there is no plan yet."""
     stopped: str = ""
+    kept_s: float = field(default=0.0, init=False)
+    """Of the limit, what is kept for later."""
     _begun_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +88,7 @@ class PlanWatch:
 
     @property
     def left_s(self) -> float:
-        return max(0.0, self.limit_s - (self.clock() - self._begun_s))
+        return max(0.0, self.limit_s - self.kept_s - (self.clock() - self._begun_s))
 
     def goes_on(self) -> bool:
         if self.is_interrupted():
@@ -101,14 +119,22 @@ class Planner:
         self._options, self._n_unpriced = buyable_options(catalogue, request)
 
     def plan(self) -> PlanReport:
+        watch = self._watch
+        watch.kept_s = watch.limit_s * (_KEPT_FOR_NOTES if self._request.fill == EVENLY else 0.0)
         report = self._plan()
-        notes = [] if self._watch.stopped else [note for note in self._otherwise(report) if note]
+        watch.kept_s = 0.0
+        notes = list(self._otherwise(report)) if watch.stopped != "interrupted" and watch.left_s else []
         return replace(report, notes=(*report.notes, *notes))
 
     def _otherwise(self, report: PlanReport) -> Iterator[str]:
-        """What the answer would be if spread constraints were read otherwise, if nodes were filled one after another,
-        or without the limits asked for."""
+        """What the answer would be if nodes were filled in turn or one after another, if spread constraints were read
+        otherwise, or without the limits asked for."""
         request = self._request
+        if request.fill == EVENLY and _is_lost_to_the_scheduler(report):
+            in_turn = self._asked_again(replace(request, fill=IN_TURN, alternatives=0))
+            if in_turn.answer == "yes" and in_turn.cost < report.cost:
+                n = sum(one.count for one in in_turn.mix if one.turn > 1)
+                yield f"With --fill in-turn (soft taints on {n} nodes): {_told(in_turn)}, {_less(report, in_turn)}."
         if report.answer == "yes" and request.spread == "literal" and not request.ideal and _spreads(self._given):
             intent = self._asked_again(replace(request, spread="intent", alternatives=0))
             if (intent.answer, intent.cost, intent.n_nodes) != ("yes", report.cost, report.n_nodes):
@@ -117,14 +143,14 @@ class Planner:
         if packing_config is not None and _is_lost_to_the_scheduler(report):
             packed = self._asked_again(replace(request, alternatives=0), packing_config)
             if packed.answer == "yes" and packed.cost < report.cost:
-                saved = 100 * (report.cost - packed.cost) / report.cost
-                yield f"With scoringStrategy MostAllocated: {_told(packed)}, {saved:.1f} % less."
+                yield f"With scoringStrategy MostAllocated: {_told(packed)}, {_less(report, packed)}."
         unlimited = replace(request, max_nodes=None, max_types=None, spot_share_percent=None)
         if report.answer == "no" and not report.unplaceable and unlimited != request:
             yield f"Without --max-nodes, --max-types and --spot-share: {_told(self._asked_again(unlimited))}."
 
     def _asked_again(self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None) -> PlanReport:
-        watch = PlanWatch(max(1.0, self._watch.left_s / 2), self._watch.clock, self._watch.is_interrupted)
+        limit_s = max(1.0, self._watch.left_s / 2)
+        watch = PlanWatch(limit_s, self._watch.clock, self._watch.is_interrupted, is_strict=True)
         return Planner(self._given, self._catalogue, request, config or self._config, self._registry, watch)._plan()
 
     def _plan(self) -> PlanReport:
@@ -148,12 +174,15 @@ class Planner:
         )
         limits = limits_of(problem.model, self._options, request)
         problem.model = problem.model.with_limits(limits)
+        if request.fill == IN_TURN and not request.ideal:
+            problem.model = problem.model.in_turns(TURNS, len(self._options))
+            planned = planned.in_turns(TURNS)
         facts = PlanFacts(planned, problem, self._catalogue, request, self._n_unpriced, self._given)
         if problem.unplaceable:
             return finished_report(facts, "no", stopped=self._watch.stopped)
         if request.ideal:
             return self._packed(facts)
-        return _Verified(facts, self._options, self._watch).report()
+        return _Verified(facts, self._watch, self._config).report()
 
     def _packed(self, facts: PlanFacts) -> PlanReport:
         """By packing alone."""
@@ -220,8 +249,18 @@ def _filling_nodes(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigura
     return None if changed == config else changed
 
 
+def _fills_evenly(config: KubeSchedulerConfiguration) -> bool:
+    """Whether the scores are those by default: nodes are filled alike."""
+    given = [e.args for p in config.profiles for e in p.plugin_config if isinstance(e.args, NodeResourcesFitArgs)]
+    return all(args.scoring_strategy.type == LEAST_ALLOCATED for args in given)
+
+
 def _filling(args: NodeResourcesFitArgs) -> ScoringStrategy:
     return ScoringStrategy(MOST_ALLOCATED, args.scoring_strategy.resources)
+
+
+def _less(report: PlanReport, other: PlanReport) -> str:
+    return f"{100 * (report.cost - other.cost) / report.cost:.1f} % less"
 
 
 def _told(report: PlanReport) -> str:
@@ -250,13 +289,14 @@ def _rounded(model: PackingModel, answer: patterns.PatternAnswer, time_s: float)
 class _Verified:
     """A plan that the scheduler judges."""
 
-    def __init__(self, facts: PlanFacts, options: tuple[Option, ...], watch: PlanWatch) -> None:
+    def __init__(self, facts: PlanFacts, watch: PlanWatch, config: KubeSchedulerConfiguration) -> None:
         self._facts = facts
         self._problem: ReadProblem = facts.problem
         self._planned: PlannedWorld = facts.planned
         self._request: PlanRequest = facts.request
-        self._options = options
+        self._options = options = facts.planned.options
         self._watch = watch
+        self._fills_evenly = _fills_evenly(config)
         self._model = facts.problem.model
         request = self._request
         self._judge = MixJudge(
@@ -268,7 +308,9 @@ class _Verified:
             priority_at_least=request.priority_at_least,
             arrival=request.arrival,
             headroom_percent=request.headroom_percent,
-            ghosts=[n for one in self._model.options for n in one.members] if request.spread == "intent" else (),
+            ghosts=[n for one in self._model.options for n in one.members if not facts.planned.turn_of(n)]
+            if request.spread == "intent"
+            else (),
         )
         self._bound, self._kind = aggregate_bound(self._model), "aggregate"
         self._search = MixSearch(
@@ -281,16 +323,19 @@ class _Verified:
             max_types=request.max_types,
             least=least_nodes(options, request),
             pools=tuple(option.pool.name for option in options),
+            turns=facts.planned.turns,
         )
         self._judge.watch = self._look
         self._ideal: int | None = None
+        self._packed_mixes: list[Mix] = []
         self._cuts: list[Cut] = []
         self._refused: list[tuple[int, ...]] = []
         self._level = WITHIN
 
     def _look(self) -> None:
         """Before every trial: stops if it is time, and once there is something to stop with."""
-        if not self._watch.goes_on() and (self._search.best is not None or self._watch.stopped == "interrupted"):
+        watch = self._watch
+        if not watch.goes_on() and (self._search.best is not None or watch.is_strict or watch.stopped == "interrupted"):
             raise StoppedError
 
     def report(self) -> PlanReport:
@@ -319,6 +364,7 @@ class _Verified:
             self._bound_by_patterns(starts)
             if self._is_optimal():
                 return
+        self._rehearse(fleets)
         fleets.rest()
         search.improve()
         self._tell("improved")
@@ -348,10 +394,11 @@ class _Verified:
             for mix in (search.spread(packing.counts_of(left, one)),)
             if mix is not None
         }
+        self._packed_mixes += list(mixes)[:2]
         if self._problem.zones_apart:
             mixes.update(dict.fromkeys(self._by_zones(left)))
         for mix in sorted(mixes, key=search.rank):
-            if search.propose(search.completed(mix)):
+            if search.propose(search.completed(search.in_turn(mix))):
                 self._tell("a plan")
 
     def _by_zones(self, left: PackingModel) -> Iterator[tuple[int, ...]]:
@@ -394,6 +441,24 @@ class _Verified:
         if self._watch.goes_on() and not self._model.existing:
             self._propose(self._model, _rounded(self._model, answer, self._watch.left_s * _MIP_SHARE))
             self._tell("rounded")
+
+    def _rehearse(self, fleets: FleetSearch) -> None:
+        """Many fleets at once, where what counts is what a rehearsal knows."""
+        search, model = self._search, self._model
+        known = {CPU, MEMORY} <= set(model.resources) and not model.existing and not model.apart.any()
+        is_asked = self._request.survive or self._request.arrival != "together"
+        if not known or not self._fills_evenly or self._problem.zones_apart or is_asked or search.best is None:
+            return
+        if sum(search.best.mix) <= _EXHAUSTIBLE_NODES:
+            return
+        until_s = self._watch.left_s * (1 - _REHEARSAL_SHARE)
+        arrivals = [self._judge.arrivals(order) for order in range(self._request.orders)]
+        RehearsedSearch(
+            search,
+            Rehearsal(model, arrivals, search.turns),
+            lambda: self._watch.goes_on() and self._watch.left_s > until_s,
+            self._tell,
+        ).run(fleets, [search.in_turn(mix) for mix in self._packed_mixes])
 
     def _exhaust(self) -> None:
         search = self._search

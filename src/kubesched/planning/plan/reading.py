@@ -20,6 +20,7 @@ from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, pod_resources
+from kubesched.k8s.model.resource import DeviceClass, ResourceSlice
 from kubesched.planning.catalogue import NANOS, ZONE, Option
 from kubesched.planning.new_nodes import HOSTNAME, daemon_on, sample_node
 from kubesched.planning.plan.model import UNLIMITED, Bools, BuyingOption, FreeRoom, Ints, PackedClass, PackingModel
@@ -29,6 +30,10 @@ from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.filter import ask
 from kubesched.scheduler.engine.prefilter import run_pre_filter
+from kubesched.scheduler.plugins.dynamic_resources.device_checks import is_selected
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import AllocationError, SearchBudget
+from kubesched.scheduler.plugins.dynamic_resources.published import SliceReader
+from kubesched.scheduler.plugins.dynamic_resources.requests import Want, read_claim
 from kubesched.scheduler.plugins.node_volume_limits.ledger import volumes_of_pod
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
@@ -68,6 +73,8 @@ class _Kind:
     scheduler: ProfileScheduler
     keys: list[PodKey]
     volumes: dict[str, int]
+    devices: dict[str, int]
+    """Of each class, how many it gets to itself."""
     fits: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     on_existing: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     reasons: dict[str, list[str]] = field(default_factory=dict)
@@ -130,7 +137,7 @@ def _kinds(world: LoadedWorld, infos: Iterable[PodInfo], left_out: dict[str, int
             reason = "with scheduling gates"
         else:
             if info.signature not in found:
-                found[info.signature] = _Kind(info, scheduler, [], _volumes(world, info))
+                found[info.signature] = _Kind(info, scheduler, [], _volumes(world, info), _devices(world, info))
             found[info.signature].keys.append(info.key)
             continue
         left_out[reason] = left_out.get(reason, 0) + 1
@@ -145,6 +152,38 @@ def _volumes(world: LoadedWorld, info: PodInfo) -> dict[str, int]:
         for volume in sorted(volumes):
             counts[volume.driver] = counts.get(volume.driver, 0) + 1
     return counts
+
+
+def _devices(world: LoadedWorld, info: PodInfo) -> dict[str, int]:
+    """How many devices of each class the pod needs from its node, as far as that is sure: of claims that are its own,
+    what is asked for by number."""
+    counts: dict[str, int] = {}
+    objects = world.cluster.objects
+    for made in info.pod.status.resource_claim_statuses or ():
+        claim = objects.resource_claims.get(f"{info.namespace}/{made.resource_claim_name}")
+        for want, *_ in () if claim is None else read_claim(claim, objects.device_classes).requests:
+            is_sure = not (want.parent or want.wants_all or want.admin_access or want.capacity)
+            if is_sure and want.device_class is not None:
+                name = want.device_class.name
+                counts[name] = counts.get(name, 0) + want.count
+    return counts
+
+
+def _n_devices(slices: Iterable[ResourceSlice], device_class: DeviceClass) -> int:
+    """How many devices the class selects, at most."""
+    want = Want("", "", device_class, (), wants_all=False, count=1, admin_access=False, tolerations=None, capacity={})
+    reader, n = SliceReader(), 0
+    for one in slices:
+        for device in reader.read(one).content.devices:
+            try:
+                if not is_selected(want, device, "", SearchBudget()):
+                    continue
+            except AllocationError:
+                pass  # whoever asks for it is told; here it counts
+            if device.is_shareable:
+                return UNLIMITED
+            n += 1
+    return n
 
 
 def _imagine(planned: PlannedWorld, trial: WorldTrial) -> tuple[RowArray, Bools]:
@@ -225,13 +264,15 @@ class _Resources:
         self.amounts = sorted(amounts, key=lambda name: (name not in (CPU, MEMORY), name))
         self.n_amounts = len(self.amounts)
         self.drivers = sorted({driver for kind in kinds for driver in kind.volumes})
+        self.device_classes = sorted({name for kind in kinds for name in kind.devices})
         self.groups: list[tuple[str, int, frozenset[int]]] = []
         """(name, how many of the kinds' pods a node holds, the kinds)"""
         self._add_ports(kinds)
         self.apart = self._add_those_that_keep_away(kinds)
         if intent:
             self._add_spreads(kinds)
-        self.names = (*self.amounts, PODS, *self.drivers, *(name for name, _, _ in self.groups))
+        devices = (f"devices of {name}" for name in self.device_classes)
+        self.names = (*self.amounts, PODS, *self.drivers, *devices, *(name for name, _, _ in self.groups))
 
     def requests(self, number: int, kind: _Kind) -> list[int]:
         wanted = kind.info.resources.wanted
@@ -239,12 +280,14 @@ class _Resources:
             *(wanted.get(name, 0) for name in self.amounts),
             1,
             *(kind.volumes.get(driver, 0) for driver in self.drivers),
+            *(kind.devices.get(name, 0) for name in self.device_classes),
             *(int(number in members) for _, _, members in self.groups),
         ]
 
     def capacity(self, rows: RowArray, volume_limits: Sequence[object]) -> Ints:
         table = self._world.cluster.table
         found = []
+        devices = self._devices_by_node()
         for row, limits in zip(rows.tolist(), volume_limits, strict=True):
             node = NodeRow(table, row)
             assert isinstance(limits, dict)
@@ -253,10 +296,29 @@ class _Resources:
                     *(max(0, node.allocatable(name) - node.requested(name)) for name in self.amounts),
                     max(0, node.allowed_pods - node.pod_count),
                     *(limits.get(driver, UNLIMITED) for driver in self.drivers),
+                    *(by_node.get(node.name, elsewhere) for by_node, elsewhere in devices),
                     *(most for _, most, _ in self.groups),
                 ]
             )
         return np.array(found, dtype=np.int64).reshape(len(found), len(self.names))
+
+    def _devices_by_node(self) -> list[tuple[dict[str, int], int]]:
+        """For each class of devices, how many a node has of its own, and how many a node has without any. Devices that
+        several nodes can reach could be anybody's: then no number is sure."""
+        if not self.device_classes:
+            return []
+        objects = self._world.cluster.objects
+        local: dict[str, list[ResourceSlice]] = {}
+        for one in objects.resource_slices.values():
+            local.setdefault(one.spec.node_name or "", []).append(one)
+        shared, found = local.pop("", []), []
+        for name in self.device_classes:
+            device_class = objects.device_classes[name]
+            if _n_devices(shared, device_class):
+                found.append((dict[str, int](), UNLIMITED))
+            else:
+                found.append(({node: _n_devices(slices, device_class) for node, slices in local.items()}, 0))
+        return found
 
     def _add_ports(self, kinds: Sequence[_Kind]) -> None:
         """Pods that want the same port of the node; one without an address wants it at every address."""

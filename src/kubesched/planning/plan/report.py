@@ -23,6 +23,7 @@ _MACHINE_COLUMNS = {
     **dict.fromkeys(("shape", "zone", "capacity_type", "pool"), ColumnKind.UTF8),
     "count": ColumnKind.INT64,
     "price": ColumnKind.FLOAT64,
+    "turn": ColumnKind.INT64,
 }
 _NODE_COLUMNS = {
     "name": ColumnKind.UTF8,
@@ -48,6 +49,8 @@ class BoughtNodes:
     count: int
     price: int
     """Of one, in 10⁻⁹ of the currency an hour; 0 if it is not known."""
+    turn: int = 1
+    """In which they are filled, if nodes are to be filled in turn: those of each turn have one soft taint more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class PlanReport(ReportAsPage):
     def tables(self) -> dict[str, ColumnTable]:
         """`machines` to buy, the new `nodes` with what is asked of each, the pods that stay `pending`, other plans."""
         in_money = self.objective == "cost"
-        machines = [(o.shape, o.zone, o.capacity_type, o.pool, o.count, o.price / NANOS) for o in self.mix]
+        machines = [(o.shape, o.zone, o.capacity_type, o.pool, o.count, o.price / NANOS, o.turn) for o in self.mix]
         nodes: list[tuple[Cell, ...]] = [
             (
                 one.name,
@@ -186,6 +189,7 @@ class PlanReport(ReportAsPage):
                     "pool": one.pool,
                     "count": one.count,
                     "price": price_text(one.price),
+                    "turn": one.turn,
                 }
                 for one in self.mix
             ],
@@ -308,11 +312,14 @@ def _mix(report: PlanReport) -> list[str]:
     if not report.mix:
         return []
     rows = []
+    is_in_turn = any(one.turn > 1 for one in report.mix)
     for one in report.mix:
+        turn = str(one.turn) if is_in_turn else "-"
         cost = [price_text(one.price), price_text(one.price * one.count)] if one.price else ["-", "-"]
-        rows.append([one.shape, one.zone or "-", one.capacity_type or "-", one.pool or "-", str(one.count), *cost])
-    header = ["MACHINE", "ZONE", "TYPE", "POOL", "NODES", "EACH", "COST"]
-    shown = [k for k in range(len(header)) if k in (0, 4, 5, 6) or any(row[k] != "-" for row in rows)]
+        where = one.shape, one.zone or "-", one.capacity_type or "-", one.pool or "-"
+        rows.append([*where, turn, str(one.count), *cost])
+    header = ["MACHINE", "ZONE", "TYPE", "POOL", "TURN", "NODES", "EACH", "COST"]
+    shown = [k for k in range(len(header)) if k in (0, 5, 6, 7) or any(row[k] != "-" for row in rows)]
     n_left = sum(k < 4 for k in shown)
     lines = table([header[k] for k in shown], [[row[k] for k in shown] for row in rows], indent=2, n_left=n_left)
     if report.single_type is not None and report.n_nodes:

@@ -20,7 +20,7 @@ from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.patterns import has_solver
 from kubesched.planning.plan.reading import ReadProblem
 from kubesched.planning.plan.report import WITHIN, Alternative, BoughtNodes, NewNode, PlanReport
-from kubesched.planning.plan.request import PlannedWorld, PlanRequest
+from kubesched.planning.plan.request import FILL_AFTER, IN_TURN, PlannedWorld, PlanRequest
 from kubesched.planning.plan.search import MixSearch
 from kubesched.simulator.loading import SimulationInput
 
@@ -115,8 +115,7 @@ def new_objects(facts: PlanFacts, mix: Mix) -> list[KubeObject]:
     """The nodes of a mix, and what comes with them."""
     return [
         item
-        for option, count in enumerate(mix)
-        for number in range(1, count + 1)
+        for option, number in facts.planned.bought(mix)
         for item in node_from_offer(facts.planned.options[option], number)
     ]
 
@@ -133,16 +132,23 @@ def _mix_of(facts: PlanFacts, packed: packing.Packing) -> Mix:
 
 def _bought(facts: PlanFacts, mix: Mix) -> list[BoughtNodes]:
     found = []
-    for option, count in zip(facts.planned.options, mix, strict=True):
+    for number, (option, count) in enumerate(zip(facts.planned.options, mix, strict=True)):
         if count:
             offer = option.offer
             price = offer.price or 0
             found.append(
                 BoughtNodes(
-                    option.name, option.shape.name, offer.zone, offer.capacity_type, option.pool.name, count, price
+                    option.name,
+                    option.shape.name,
+                    offer.zone,
+                    offer.capacity_type,
+                    option.pool.name,
+                    count,
+                    price,
+                    facts.planned.turn_of(number) + 1,
                 )
             )
-    return sorted(found, key=lambda one: (-one.count * one.price, one.name))
+    return sorted(found, key=lambda one: (one.turn, -one.count * one.price, one.name))
 
 
 def _new_nodes(facts: PlanFacts, verdict: MixVerdict | None) -> list[NewNode]:
@@ -221,7 +227,10 @@ def _alternatives(
         if any(one.cost <= price and one.nodes <= nodes and one.types <= types for one in front):
             continue
         seen.add((price, nodes, types))
-        names = {option.name: n for option, n in zip(facts.planned.options, mix, strict=True) if n}
+        names: dict[str, int] = {}
+        for option, n in zip(facts.planned.options, mix, strict=True):
+            if n:
+                names[option.name] = names.get(option.name, 0) + n
         front.append(Alternative(price, nodes, types, names))
     others = [replace(one, cost=one.cost // unit) for one in front if one.cost != cost]
     return others[: facts.request.alternatives]
@@ -263,6 +272,11 @@ def _assumptions(facts: PlanFacts) -> list[str]:
         found.append("The nodes are there before the pods, and daemons come first.")
     else:
         found.append("The pods wait, and the nodes join one after another in the order of the catalogue.")
+    if request.fill == IN_TURN:
+        found.append(
+            f"Nodes of a later turn have soft taints ({FILL_AFTER}1, ...: PreferNoSchedule): the scheduler takes them "
+            "where those before have no room. Nodes that are written have them."
+        )
     silent = sum(1 for key in problem.pods if not problem.requests.get(key))
     if silent:
         found.append(f"{silent} pods request nothing: they take no room but a place.")

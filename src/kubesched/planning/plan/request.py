@@ -2,22 +2,28 @@
 
 Limits come from the request and from the pools of the catalogue. The cluster is the pods to place, the nodes that are
 there, and the daemons of nodes to come.
+
+Where nodes are to be filled in turn, each option is there once for every turn; those of later turns carry taints that
+kube-scheduler avoids but does not mind (PreferNoSchedule), one more in each turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 
 import numpy as np
 from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model.core import Node, Pod, PodStatus
+from kubesched.k8s.model.core import Node, Pod, PodStatus, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.quantity import parse
 from kubesched.k8s.model.requests import CPU
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceSlice
 from kubesched.k8s.model.storage import CSINode, VolumeAttachment
+from kubesched.k8s.model.taints import PREFER_NO_SCHEDULE
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Catalogue, Option
 from kubesched.planning.headroom import headroom_pods
@@ -33,6 +39,12 @@ OBJECTIVES = ("cost", "nodes")
 SURVIVABLE = ("zone", "node")
 SPREADS = ("literal", "intent")
 ARRIVALS = ("together", "later")
+EVENLY, IN_TURN = "evenly", "in-turn"
+FILLS = (EVENLY, IN_TURN)
+TURNS = 6
+"""In which nodes are filled, if that is to be in turn."""
+FILL_AFTER = "kubesched.dev/fill-after-"
+"""The taints of nodes that are filled later, with a number each."""
 _SPARE_ONE = "n-1:"
 """Room to keep that is as much as any one zone, or node, has: the plan survives its loss."""
 
@@ -53,6 +65,8 @@ class PlanRequest:
     priority_at_least: int | None = None
     spread: str = "literal"
     arrival: str = "together"
+    fill: str = EVENLY
+    """`in-turn`: some of the nodes get soft taints, so that the scheduler fills the others first."""
     ideal: bool = False
     """Whether packing alone counts, without the scheduler's verdict."""
     alternatives: int = 0
@@ -71,6 +85,7 @@ class PlanRequest:
             ("objective", self.objective, OBJECTIVES),
             ("spread", self.spread, SPREADS),
             ("arrival", self.arrival, ARRIVALS),
+            ("fill", self.fill, FILLS),
             ("survive", self.survive, ("", *SURVIVABLE)),
         ):
             if given not in known:
@@ -183,6 +198,25 @@ class PlannedWorld:
     refused: tuple[str, ...]
     n_kept: int
     """How many pods stand for room to keep."""
+    turns: int = 1
+
+    def in_turns(self, turns: int) -> PlannedWorld:
+        """With each option once for every turn: first all options of the first turn, then those of the second."""
+        options = tuple(_of_turn(option, turn) for turn in range(turns) for option in self.options)
+        return changed(self, options=options, daemons=self.daemons * turns, turns=turns)
+
+    def turn_of(self, option: int) -> int:
+        """From 0."""
+        return option * self.turns // len(self.options)
+
+    def bought(self, mix: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The option and the number of each node of a mix; nodes that differ in the turn alone are numbered through."""
+        n_offers = len(self.options) // self.turns
+        numbers = [0] * n_offers
+        for option, count in enumerate(mix):
+            for _ in range(count):
+                numbers[option % n_offers] += 1
+                yield option, numbers[option % n_offers]
 
 
 def planned_world(
@@ -205,14 +239,24 @@ def planned_world(
     return PlannedWorld(world, tuple(options), daemons_of(objects, options, seed), expanded.refused, len(kept))
 
 
+def _of_turn(option: Option, turn: int) -> Option:
+    avoided = tuple(Taint(key=f"{FILL_AFTER}{n}", effect=PREFER_NO_SCHEDULE) for n in range(1, turn + 1))
+    return changed(option, pool=changed(option.pool, taints=(*option.pool.taints, *avoided)))
+
+
 def without_nodes(objects: Iterable[KubeObject]) -> Iterable[KubeObject]:
     """Nobody has a node any more; what belongs to a node is gone with it."""
     for item in objects:
         if isinstance(item, Node | CSINode | VolumeAttachment):
             continue
+        if isinstance(item, ResourceSlice) and item.spec.node_name:
+            continue
+        if isinstance(item, ResourceClaim):
+            item = replace(item, status=ResourceClaimStatus())
         if isinstance(item, Pod):
             if item.is_terminal or belongs_to_its_node(item):
                 continue
             metadata = replace(item.metadata, deletion_timestamp=None)
-            item = replace(item, metadata=metadata, spec=replace(item.spec, node_name=""), status=PodStatus())
+            status = PodStatus(resource_claim_statuses=item.status.resource_claim_statuses)
+            item = replace(item, metadata=metadata, spec=replace(item.spec, node_name=""), status=status)
         yield item

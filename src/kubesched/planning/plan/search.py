@@ -16,13 +16,15 @@ import numpy as np
 from kubesched.k8s.model.meta import PodKey
 from kubesched.planning.plan.bounds import CostBound, free_value
 from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
-from kubesched.planning.plan.model import Ints, PackingModel
+from kubesched.planning.plan.model import BuyingOption, Ints, PackingModel
 from kubesched.planning.plan.packing import by_value, counts_of, is_within_limits
 
 _MOST_REPAIRS = 24
 _FEW_REPAIRS = 2
 """For a proposal where there is a plan already."""
 _PAIRS_TRIED = 400
+TURN_ENDS = (0.35, 0.61, 0.77, 0.87, 0.95)
+"""Which share of the nodes is filled in the first turn, in the first two, and so on."""
 
 
 class StoppedError(Exception):
@@ -44,6 +46,8 @@ class MixSearch:
     """How many nodes there must be at least, by (pool, zone); None stands for any."""
     pools: tuple[str, ...] = ()
     """Of each option of the catalogue."""
+    turns: int = 1
+    """In which nodes are filled; each offer is an option once for every turn, and `n_options` counts all of these."""
     values: Ints = field(init=False)
     best: MixVerdict | None = None
     lost_to_scheduler: int = 0
@@ -94,9 +98,27 @@ class MixSearch:
                 found[self._group_of[option]] += n
         return tuple(found)
 
-    def spread(self, counts: Sequence[int], base: Mix | None = None, but: str = "") -> Mix | None:
-        """So many nodes of each kind, over the zones as evenly as can be, on top of `base`, none in zone `but`. None if
-        there are not so many to be had."""
+    def counts_by_turn(self, mix: Mix) -> list[tuple[int, ...]]:
+        starts = range(0, self.n_options, self.n_offers)
+        alone = [tuple(n if 0 <= o - start < self.n_offers else 0 for o, n in enumerate(mix)) for start in starts]
+        return [self.counts(one) for one in alone]
+
+    def spread_by_turn(self, counts: Sequence[Sequence[int]]) -> Mix | None:
+        mix: Mix | None = None
+        for turn, one in enumerate(counts):
+            mix = self.spread(one, mix, turn=turn)
+            if mix is None:
+                return None
+        return mix
+
+    @property
+    def n_offers(self) -> int:
+        """Options without regard to the turn."""
+        return self.n_options // self.turns
+
+    def spread(self, counts: Sequence[int], base: Mix | None = None, but: str = "", turn: int = 0) -> Mix | None:
+        """So many nodes of each kind, over the zones as evenly as can be, on top of `base`, none in zone `but`, all to
+        be filled in this turn. None if there are not so many to be had."""
         mix = list(base or (0,) * self.n_options)
         in_zone: dict[str, int] = {}
         for option, n in enumerate(mix):
@@ -104,12 +126,13 @@ class MixSearch:
                 in_zone[self.zone_of(option)] = in_zone.get(self.zone_of(option), 0) + n
         for group, count in enumerate(counts):
             one = self.model.options[group]
+            members = [k for k, member in enumerate(one.members) if member // self.n_offers == turn]
             for _ in range(count):
                 choices = [
-                    (in_zone.get(zone, 0), k)
-                    for k, zone in enumerate(one.zones)
-                    if (not but or zone != but)
-                    and (one.available[k] is None or mix[one.members[k]] < (one.available[k] or 0))
+                    (in_zone.get(one.zones[k], 0), k)
+                    for k in members
+                    if (not but or one.zones[k] != but)
+                    and (one.available[k] is None or self._n_bought(mix, one.members[k]) < (one.available[k] or 0))
                 ]
                 if not choices:
                     return None
@@ -118,6 +141,22 @@ class MixSearch:
                 in_zone[one.zones[k]] = in_zone.get(one.zones[k], 0) + 1
         return tuple(mix)
 
+    def in_turn(self, mix: Mix, ends: Sequence[float] = TURN_ENDS) -> Mix:
+        """The nodes of the first turn over all turns, so many of each kind in each turn as `ends` say."""
+        if self.turns == 1:
+            return mix
+        found = list(mix)
+        for option, n in enumerate(mix[: self.n_offers]):
+            found[option] = 0
+            for k in range(n):
+                turn = int(np.searchsorted(ends, (k + 0.5) / n, side="right"))
+                found[option + min(turn, self.turns - 1) * self.n_offers] += 1
+        return tuple(found)
+
+    def _n_bought(self, mix: Sequence[int], option: int) -> int:
+        """Of the same offer, whatever the turn."""
+        return sum(mix[option % self.n_offers :: self.n_offers])
+
     def is_allowed(self, mix: Mix) -> bool:
         if self.most_nodes is not None and sum(mix) > self.most_nodes:
             return False
@@ -125,7 +164,7 @@ class MixSearch:
             return False
         for group in self.model.options:
             for member, available in zip(group.members, group.available, strict=True):
-                if available is not None and mix[member] > available:
+                if available is not None and self._n_bought(mix, member) > available:
                     return False
         if any(self._how_many(mix, pool, zone) < n for (pool, zone), n in self.least.items()):
             return False
@@ -189,7 +228,7 @@ class MixSearch:
         added = by_value(self.model, np.maximum(self.values.astype(np.float64), 1.0), left, among=outside)
         if added is None:
             return None
-        return self.spread(counts_of(self.model, added), mix, but=failed_zone)
+        return self.spread(counts_of(self.model, added), mix, but=failed_zone, turn=self.turns - 1)
 
     # -- improve -------------------------------------------------------------------------------------------------------
 
@@ -204,7 +243,7 @@ class MixSearch:
     def even_out(self) -> None:
         """The same machines in more zones, if the scheduler accepts that, too."""
         assert self.best is not None
-        even = self.spread(self.counts(self.best.mix))
+        even = self.spread_by_turn(self.counts_by_turn(self.best.mix))
         if even is not None:
             self._try(even)
 
@@ -261,7 +300,7 @@ class MixSearch:
             less = _changed(mix, o, -1)
             yield less
             for other in offers:
-                if other != o and self._may_replace(o, other) and self._prices[other] <= self._prices[o]:
+                if self._may_replace(o, other) and self._prices[other] <= self._prices[o]:
                     yield _changed(less, other, 1)
         n_pairs = 0
         for a, o in enumerate(present):
@@ -276,7 +315,8 @@ class MixSearch:
                         n_pairs += 1
             if n_pairs > _PAIRS_TRIED:
                 break
-        firsts = [group.members[0] for group in self.model.options]
+        firsts = [member for group in self.model.options for member in (group.members[0], self._last_turn_of(group))]
+        firsts = list(dict.fromkeys(firsts))
         n_pairs = 0
         for o in sorted(present, key=lambda o: -self._prices[o]):
             less = _changed(mix, o, -1)
@@ -288,12 +328,21 @@ class MixSearch:
             if n_pairs > _PAIRS_TRIED:
                 break
 
+    def _last_turn_of(self, group: BuyingOption) -> int:
+        return group.members[0] + (self.turns - 1) * self.n_offers
+
     def _may_replace(self, old: int, new: int) -> bool:
-        """Where zones do not matter, it is enough to stay in the zone, or to take the first that has it."""
+        """Where zones do not matter, it is enough to stay in the zone, or to take the first that has it; and to stay in
+        the turn, or to be filled last."""
+        if old % self.n_offers == new % self.n_offers or new // self.n_offers not in (
+            old // self.n_offers,
+            self.turns - 1,
+        ):
+            return False
         if self.zone_matters or self.zone_of(old) == self.zone_of(new):
             return True
         group = self.model.options[self._group_of[new]]
-        return self.zone_of(old) not in group.zones and new == group.members[0]
+        return self.zone_of(old) not in group.zones and new % self.n_offers == group.members[0]
 
 
 def _changed(mix: Mix, option: int, by: int) -> Mix:

@@ -10,6 +10,7 @@ from plan_oracle import catalogue, pod, shape
 
 import kubesched
 from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.k8s.model.resource import ResourceSlice
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue_files import catalogue_from
 from kubesched.planning.plan import patterns
@@ -138,6 +139,98 @@ def test_volume_limits_of_new_nodes_count() -> None:
     assert bought(free) == {"small": 1}
     limited = kubesched.plan(objects, catalogue({**SMALL, "volumeLimits": {"disk.example.com": 2}}), from_scratch=True)
     assert (bought(limited), limited.level) == ({"small": 2}, "proven")
+
+
+GPU = {
+    **shape("gpu", 4, 16, 3.0),
+    "devices": [{"driver": "gpu.example.com", "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}],
+}
+
+
+def device_objects() -> list[Manifest]:
+    by_driver = {"cel": {"expression": "device.driver == 'gpu.example.com'"}}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpus"}}
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpus"},
+            "spec": {"selectors": [by_driver]},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "one-gpu", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        },
+    ]
+
+
+USES_GPU = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+
+
+@pytest.mark.parametrize("is_of_a_workload", [False, True])
+def test_devices_of_new_nodes_count(is_of_a_workload: bool) -> None:
+    """Two a machine, for five pods; and a pod that needs none goes to the cheap one, if there is no room left."""
+    if is_of_a_workload:
+        pods = [deployment("train", 5, {"containers": [container("100m")], **USES_GPU})]
+    else:
+        pods = [pod(f"train{n}", 100, spec=USES_GPU) for n in range(5)]
+    report = kubesched.plan([*device_objects(), *pods], catalogue(SMALL, GPU), from_scratch=True)
+    assert (bought(report), report.level, report.n_pods) == ({"gpu": 3}, "proven", 5)
+    slices = [item for item in report.new_objects if isinstance(item, ResourceSlice)]
+    assert [one.spec.node_name for one in slices] == [node.name for node in report.nodes]
+
+
+def test_devices_that_anybody_can_reach_count_for_no_machine() -> None:
+    """The cluster has devices that any node can use: a machine without its own holds the pods as well."""
+    pool = {"name": "shared", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{n}"} for n in range(5)]
+    shared = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "shared"},
+        "spec": {"driver": "gpu.example.com", "pool": pool, "allNodes": True, "devices": devices},
+    }
+    pods = [pod(f"train{n}", 100, spec=USES_GPU) for n in range(5)]
+    report = kubesched.plan([*device_objects(), shared, *pods], catalogue(SMALL, GPU), from_scratch=True)
+    assert (bought(report), report.level) == ({"small": 1}, "proven")
+
+
+def test_a_dump_with_allocated_devices_is_bought_anew() -> None:
+    """From scratch, claims are allocated no more, and the devices of nodes that were there are gone."""
+    old = make.node("old", cpu="4", memory="16Gi")
+    published = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "old-gpus"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "old",
+            "pool": {"name": "old", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}],
+        },
+    }
+    device = {"request": "gpu", "driver": "gpu.example.com", "pool": "old", "device": "gpu-0"}
+    on_old = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["old"]}]}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": "train", "controller": True}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "train-gpu-x", "namespace": "default", "uid": "c", "ownerReferences": [owner]},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [device]}, "nodeSelector": {"nodeSelectorTerms": [on_old]}},
+            "reservedFor": [{"resource": "pods", "name": "train", "uid": "train"}],
+        },
+    }
+    running = pod("train", 100, on="old", spec=USES_GPU)
+    running["metadata"]["uid"] = "train"
+    uses = [{"name": "gpu", "resourceClaimName": "train-gpu-x"}]
+    running["status"] = {"phase": "Running", "resourceClaimStatuses": uses}
+    objects = [old, published, *device_objects(), claim, running]
+    report = kubesched.plan(objects, catalogue(SMALL, GPU), from_scratch=True)
+    assert (bought(report), report.level) == ({"gpu": 1}, "proven")
 
 
 def zoned(*zones: str) -> dict[str, Any]:
