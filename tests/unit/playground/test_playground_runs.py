@@ -219,6 +219,25 @@ def test_gangs_are_scheduled_whole_or_not_at_all(tmp_path: Path, manifest: str, 
     assert told in result.output.splitlines()
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3"])
+@pytest.mark.parametrize(
+    ("least", "code", "told"),
+    [
+        pytest.param(1, 0, "1 of 1 pods scheduled, on 1 node", id="complete"),
+        pytest.param(2, 1, "pending: default/lonely: held back by the plugin GangScheduling", id="incomplete"),
+    ],
+)
+def test_gangs_of_v1_37_are_put_in_and_scheduled(
+    tmp_path: Path, version: str, least: int, code: int, told: str
+) -> None:
+    file = tmp_path / "gang.yaml"
+    file.write_text(_LONELY.replace("v1alpha2", version).replace("minCount: 2", f"minCount: {least}"))
+    options = ["--once", "-f", str(file), "--nodes", "1", "--timeout", "30", "--emulate", "1.37"]
+    result = CliRunner().invoke(up, [*options, "--feature-gates", "GenericWorkload=true"])
+    assert told in result.output.splitlines()
+    assert result.exit_code == code
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -230,6 +249,7 @@ def test_gangs_are_scheduled_whole_or_not_at_all(tmp_path: Path, manifest: str, 
             "error: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
             id="a gate that lacks another",
         ),
+        pytest.param(["--in-memory", "--emulate", "9.99"], 'version "9.99" is not known', id="no version"),
         pytest.param(["--in-memory", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope", id="no gate"),
         pytest.param(["--in-memory", "-f", "/does/not/exist"], "error: /does/not/exist: No such file", id="no file"),
     ],

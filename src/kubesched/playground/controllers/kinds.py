@@ -218,6 +218,8 @@ class DiscoveredKinds:
             (known.group, known.plural): known.type for known in WATCHED
         }
         self._kinds: dict[tuple[str, str], DiscoveredKind] = {}
+        self._served: set[tuple[str, str]] = set()
+        """Kinds with each of their versions."""
         self._asking = asyncio.Lock()
 
     def forget(self) -> None:
@@ -230,16 +232,21 @@ class DiscoveredKinds:
             if self._now_s() - self._asked_at_s > REFRESH_S:
                 self._asked_at_s = self._now_s()  # what changes while we ask is asked for again
                 try:
-                    self._kinds = _first_of_each(await self._ask())
+                    found = await self._ask()
+                    self._kinds = _first_of_each(found)
+                    self._served = {(one.home.api_version, one.kind) for one in found}
                 except BaseException:
                     self.forget()
                     raise
         return list(self._kinds.values())
 
     async def find(self, api_version: str, kind: str) -> DiscoveredKind | None:
-        """By what an owner reference says."""
-        group = api_version.rpartition("/")[0]
-        return next((known for known in await self.kinds() if known.kind == kind and known.home.group == group), None)
+        """By what an owner reference or a manifest says: in that version, if the server has it."""
+        group, _, version = api_version.rpartition("/")
+        known = next((one for one in await self.kinds() if one.kind == kind and one.home.group == group), None)
+        if known is None or (api_version, kind) not in self._served:
+            return known
+        return replace(known, home=replace(known.home, version=version))
 
     async def _ask(self) -> list[DiscoveredKind]:
         groups = msgspec.json.decode(await self._api.request("GET", "/apis"), type=_GroupList).groups
