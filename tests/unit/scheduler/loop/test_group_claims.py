@@ -102,7 +102,7 @@ def test_with_the_gate_off_it_is_reserved_for_each_pod() -> None:
 
 
 @pytest.mark.parametrize("emulate", [ALPHA, "1.37"])
-def test_v1_36_and_v1_37_fail_all_but_the_first_that_write_the_allocation(emulate: str) -> None:
+def test_all_but_the_first_that_write_the_allocation_fail(emulate: str) -> None:
     world = _world(*CLAIMS, emulate=emulate)
     add(world, group(gang=3, resourceClaims=[_ENTRY]), *members(n=3, resourceClaims=[_ENTRY], priority=0))
     while len(bound(world)) < 3:

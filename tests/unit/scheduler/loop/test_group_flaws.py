@@ -15,7 +15,7 @@ Here and elsewhere, by what `docs/differences.md` says of pod groups:
 | a pod that needs evictions takes the room that its mates need | `test_a_pod_that_needs_evictions_in_vain` |
 | a group evicts its own pods | `test_pods_of_the_group_itself_as_victims` |
 | a gang that has become incomplete keeps its room | `test_room_of_a_gang_that_has_become_incomplete` |
-| a shared device claim fails all but the first pod | `test_v1_36_and_v1_37_fail_all_but_the_first_that_write_the_allocation` |
+| a shared device claim fails all but the first pod | `test_all_but_the_first_that_write_the_allocation_fail` |
 | where a shared device is does not matter | `test_v1_36_does_not_ask_where_a_shared_device_is` |
 """
 
