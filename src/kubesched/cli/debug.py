@@ -170,13 +170,13 @@ class Stepper:
     def _queue(self) -> None:
         for name, pods in self._replay.queue():
             more = f" and {len(pods) - _MOST_LISTED} more" if len(pods) > _MOST_LISTED else ""
-            click.echo(f"{name:<14}{len(pods):>6}  {', '.join(pods[:_MOST_LISTED])}{more}")
+            click.echo(f"{name:<14}{len(pods):>6}  {', '.join(pods[:_MOST_LISTED])}{more}".rstrip())
 
     def _state(self) -> None:
         replay, cluster = self._replay, self._replay.loop.cluster
         click.echo(
             f"{cluster.table.n} nodes, {cluster.n_pods} pods on nodes ({cluster.n_assumed} of them on their way), "
-            f"{len(cluster.pending)} pending; {replay.n_attempts} attempts and {replay.n_effects} effects so far"
+            f"{len(cluster.pending) - cluster.n_assumed} pending; {replay.n_attempts} attempts and {replay.n_effects} effects so far"
         )
 
 

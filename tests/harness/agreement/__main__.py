@@ -20,8 +20,10 @@ import msgspec
 from harness.agreement.cluster import Server
 from harness.agreement.workload import Workload
 from harness.live_scenarios.volume_controller import volume_controller
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.errors import KubeschedError
 
 _KUBESCHED = (sys.executable, "-m", "kubesched")
 _SYNCED_WITHIN_S = 10.0
@@ -123,7 +125,11 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = given.keep or Path(stack.enter_context(TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
-        if not run(given, folder):
+        try:
+            is_same = run(given, folder)
+        except (KubeschedError, ApiError, Unreachable, AnswerLost) as problem:
+            sys.exit(f"error: {problem}")
+        if not is_same:
             sys.exit(1)
 
 
