@@ -226,7 +226,7 @@ async def compare(kubeconfig: Path, sizes: argparse.Namespace) -> dict[str, list
 def _line(figures: Figures) -> str:
     return (
         f"first binding after {figures.to_first_s:6.2f} s, {figures.to_first_cpu_s:5.2f} s of CPU; "
-        f"{figures.per_s:7.0f} bindings/s, {figures.cpu_ms:5.2f} ms of CPU each"
+        f"{figures.per_s:7.0f} bindings/s, {figures.cpu_ms:6.3f} ms of CPU each"
     )
 
 

@@ -22,6 +22,7 @@ from kubesched.cli.scenario import SPAN
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
     from kubesched.simulator.recording.anonymous import Anonymiser
+    from kubesched.simulator.recording.reader import Recorded
     from kubesched.simulator.recording.writer import RecordingWriter
 
 UNREACHABLE_EXIT = 4
@@ -129,6 +130,7 @@ async def _record(
     from kubesched.k8s.dumped_kinds import READ_RESOURCES
     from kubesched.live.recorder import check_readable, follow, write_to
     from kubesched.simulator.recording.lines import segments_of
+    from kubesched.simulator.recording.reader import Synced
     from kubesched.simulator.recording.writer import RecordingWriter, next_number
 
     await check_readable(target)
@@ -141,12 +143,17 @@ async def _record(
         first_number=next_number(path),
         gap_from_s=segments_of(path)[-1].stat().st_mtime if path.exists() else None,
     )
-    if sys.stderr.isatty():
-        click.echo(f"Recording {target.source} to {writer.path}. Ctrl-C stops.", err=True)
+    write = write_to(writer, anonymiser)
+
+    def take(event: Recorded) -> None:
+        write(event)
+        if isinstance(event, Synced) and sys.stderr.isatty():
+            click.echo(f"Recording {target.source} to {writer.path} from now on. Ctrl-C stops.", err=True)
+
     try:
         await follow(
             target,
-            write_to(writer, anonymiser),
+            take,
             stopping=stop_signal(),
             for_s=for_s,
             every=lambda: writer.flush(time.time()),

@@ -28,6 +28,7 @@ from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, sch
 
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
+    from kubesched.simulator.recording.reader import Recorded
     from kubesched.simulator.replay.agreement import Agreement
     from kubesched.simulator.replay.judge import Judgement
 
@@ -99,18 +100,21 @@ async def _follow(
 ) -> Agreement:
     from kubesched.live.recorder import check_readable, follow
     from kubesched.live.shadow import Shadow, serving
+    from kubesched.simulator.recording.reader import Synced
     from kubesched.simulator.replay.judge import BindingJudge
 
     await check_readable(target)
     judge = BindingJudge(chosen.config, registry=chosen.registry, emulation=chosen.emulation)
     watcher = Shadow(judge, _tell if is_telling else lambda judgement: None)
     async with serving(watcher, address) as url:
-        if sys.stderr.isatty() or url:
-            where = f" Page: {url}" if url else ""
-            click.echo(f"Following {target.source}. Ctrl-C ends with a report.{where}", err=True)
-        await follow(
-            target, watcher.take, stopping=stop_signal(), for_s=for_s, every=watcher.pass_time, every_s=_EVERY_S
-        )
+
+        def take(event: Recorded) -> None:
+            watcher.take(event)
+            if isinstance(event, Synced) and (sys.stderr.isatty() or url):
+                where = f" Page: {url}" if url else ""
+                click.echo(f"Following {target.source} from now on. Ctrl-C ends with a report.{where}", err=True)
+
+        await follow(target, take, stopping=stop_signal(), for_s=for_s, every=watcher.pass_time, every_s=_EVERY_S)
     return watcher.finish()
 
 

@@ -162,8 +162,12 @@ def shadow_page(found: Agreement) -> str:
     latest = list(found.differences)[-_PAGE_ROWS:][::-1]
     rows = "".join(_row(one) for one in latest)
     differences = f"<table><caption>Differences, the latest first</caption>{_HEAD}{rows}</table>" if rows else ""
+    suspects = "".join(f"<p>{html.escape(text)}.</p>" for text in found.suspects)
     return _PAGE.format(
-        headline=html.escape(found.headline), counts=counts, differences=differences, now=print_instant(time.time())
+        headline=html.escape(found.headline),
+        counts=counts,
+        differences=suspects + differences,
+        now=print_instant(time.time()),
     )
 
 
