@@ -174,9 +174,10 @@ class Stepper:
 
     def _state(self) -> None:
         replay, cluster = self._replay, self._replay.loop.cluster
+        n_pending = len(cluster.pending) - cluster.n_assumed
         click.echo(
             f"{cluster.table.n} nodes, {cluster.n_pods} pods on nodes ({cluster.n_assumed} of them on their way), "
-            f"{len(cluster.pending) - cluster.n_assumed} pending; {replay.n_attempts} attempts and {replay.n_effects} effects so far"
+            f"{n_pending} pending; {replay.n_attempts} attempts and {replay.n_effects} effects so far"
         )
 
 

@@ -24,9 +24,11 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.errors import KubeschedError
+from kubesched.simulator.recording.lines import RecordingError
+from kubesched.simulator.recording.reader import RecordingReader, Synced
 
 _KUBESCHED = (sys.executable, "-m", "kubesched")
-_SYNCED_WITHIN_S = 10.0
+_SYNCED_WITHIN_S = 120.0
 _ENDS_WITHIN_S = 600.0
 _LAG_S = 6.0
 """Until what was bound last is judged, and is in the recording."""
@@ -71,13 +73,24 @@ async def play(given: argparse.Namespace, folder: Path) -> None:
                 command = shlex.split(given.scheduler.replace("{}", kubeconfig))
                 stack.enter_context(process(command, folder / "scheduler.out", folder / "scheduler.log"))
             record = (*_KUBESCHED, "record", "-o", str(folder / "recording.jsonl.gz"), *at)
-            shadow = (*_KUBESCHED, "shadow", "-o", "json", *at)
+            shadow = (*_KUBESCHED, "shadow", "-o", "json", "--listen", "127.0.0.1:0", *at)
             stack.enter_context(process(record, folder / "record.out", folder / "record.log"))
             stack.enter_context(process(shadow, folder / "shadow.json", folder / "shadow.log"))
-            await asyncio.sleep(_SYNCED_WITHIN_S)
+            async with asyncio.timeout(_SYNCED_WITHIN_S):
+                while not has_begun(folder):
+                    await asyncio.sleep(0.5)
             tell(f"{given.nodes} nodes; pods come and go")
             await workload.run(tell)
             await asyncio.sleep(_LAG_S)
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether both know all that there is."""
+    try:
+        is_recording = any(isinstance(event, Synced) for event in RecordingReader(folder / "recording.jsonl.gz"))
+    except RecordingError:  # nothing is written yet
+        return False
+    return is_recording and "from now on" in (folder / "shadow.log").read_text()
 
 
 def replayed(folder: Path, name: str) -> bytes:
@@ -127,7 +140,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             is_same = run(given, folder)
-        except (KubeschedError, ApiError, Unreachable, AnswerLost) as problem:
+        except (KubeschedError, ApiError, Unreachable, AnswerLost, TimeoutError) as problem:
             sys.exit(f"error: {problem}")
         if not is_same:
             sys.exit(1)
