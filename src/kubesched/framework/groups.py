@@ -131,7 +131,7 @@ class CountedPlacementScore(PlacementScore, Protocol):
     """Of plugins that look at nothing else of a group's pods than how many there are of them, and what they ask for."""
 
     def score_counted(self, group: GroupCycle, counted: CountedPlacements) -> IntArray:
-        """(n_placements,) what `score_placement` says of each."""
+        """(n_placements,) what `score_placement` says of each, normalised."""
         ...
 
 

@@ -13,7 +13,7 @@ What was counted is kept (`FitBook`): for later pods like these, only rows that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,12 +99,8 @@ def choose_placement(
         return GroupOutcome(found.status)
     tried = _Tried(cluster, scheduler, trial, group, post_filter, reasons or post_filter)
     n = len(found.placements)
-    if (
-        n > _FEW
-        and trial.can_count
-        and (counts := (book or FitBook(cluster)).counts(scheduler, group.pods)) is not None
-    ):
-        counted = _counted(scheduler, trial, group, found.placements, counts, tried, keeps)
+    if n > _FEW and trial.can_count:
+        counted = _counted(scheduler, trial, group, found.placements, book or FitBook(cluster), tried, keeps)
         if counted is not None:
             counted.n_placements = n
             return counted
@@ -142,15 +138,18 @@ def _counted(
     trial: GroupTrial,
     group: GroupCycle,
     placements: Sequence[Placement],
-    counts: FitCounts,
+    book: FitBook,
     tried: _Tried,
     keeps: bool,
 ) -> GroupOutcome | None:
     """Where it is known without trying how many pods of the group fit into each placement, only the one that is taken
     is tried; None if it takes more than that to choose."""
-    if not all(isinstance(plugin, CountedPlacementScore) for plugin, _ in scheduler.profile.placement_score):
+    counts = book.counts(scheduler, group.pods)
+    if counts is None or not all(
+        isinstance(one, CountedPlacementScore) for one, _ in scheduler.profile.placement_score
+    ):
         return None
-    parts = RowSets([placement.rows for placement in placements])
+    parts = book.parts_of(placements)
     n_pods = counts.within_each(parts)
     fits = {n: trial.would_fit(group, n) for n in set(n_pods.tolist())}
     if None in fits.values():
@@ -162,12 +161,8 @@ def _counted(
     best = [placements[place] for place in places]
     if len(best) > 1:
         counted = CountedPlacements(group.pods[0], n_pods[places], parts, np.array(places))
-        try:
-            totals = score_counted(scheduler.profile, group, counted)
-        except PlacementError:
-            return None
-        highest = max(totals)
-        best = [placement for placement, total in zip(best, totals, strict=True) if total == highest]
+        totals = score_counted(scheduler.profile, group, counted)
+        best = [best[place] for place in np.flatnonzero(totals == totals.max()).tolist()]
     names = [placement.name for placement in best]
     chosen = best[names.index(scheduler.tie_break.choose(names))] if len(best) > 1 else best[0]
     outcome = tried.outcome_in(chosen, keeps=keeps)
@@ -235,25 +230,9 @@ def _best(scheduler: ProfileScheduler, group: GroupCycle, fitting: Sequence[_Fit
 
 def score_placements(profile: Profile, group: GroupCycle, proposed: Sequence[PlacementAssignments]) -> list[int]:
     """The weighted sum over the plugins, of each placement. Raises `PlacementError`."""
-    return _totals(profile, group, lambda plugin: [plugin.score_placement(group, one) for one in proposed])
-
-
-def score_counted(profile: Profile, group: GroupCycle, counted: CountedPlacements) -> list[int]:
-    """The same where plugins need to know only how many pods find a node in each."""
-
-    def ask(plugin: PlacementScore) -> Sequence[int]:
-        assert isinstance(plugin, CountedPlacementScore)
-        scores: list[int] = plugin.score_counted(group, counted).tolist()
-        return scores
-
-    return _totals(profile, group, ask)
-
-
-def _totals(profile: Profile, group: GroupCycle, ask: Callable[[PlacementScore], Sequence[int]]) -> list[int]:
-    totals: list[int] = []
+    totals = [0] * len(proposed)
     for plugin, weight in profile.placement_score:
-        scores = _scores_of(plugin, ask)
-        totals = totals or [0] * len(scores)
+        scores: Sequence[int] = _asked_to_score(plugin, group, proposed)
         if isinstance(plugin, NormalizePlacementScores):
             try:
                 scores = plugin.normalize_placement_scores(group, scores)
@@ -271,9 +250,18 @@ def _totals(profile: Profile, group: GroupCycle, ask: Callable[[PlacementScore],
     return totals
 
 
-def _scores_of(plugin: PlacementScore, ask: Callable[[PlacementScore], Sequence[int]]) -> Sequence[int]:
+def score_counted(profile: Profile, group: GroupCycle, counted: CountedPlacements) -> IntArray:
+    """The same where plugins need to know only how many pods find a node in each."""
+    totals: IntArray = np.zeros(len(counted.counts), dtype=np.int64)
+    for plugin, weight in profile.placement_score:
+        assert isinstance(plugin, CountedPlacementScore)
+        totals += plugin.score_counted(group, counted) * weight
+    return totals
+
+
+def _asked_to_score(plugin: PlacementScore, group: GroupCycle, proposed: Sequence[PlacementAssignments]) -> list[int]:
     try:
-        return ask(plugin)
+        return [plugin.score_placement(group, one) for one in proposed]
     except Exception as bug:
         doing = "running PlacementScore plugins"
         raise PlacementError(f'{doing}: plugin "{plugin.name}" failed with: {_said(bug)}') from bug
@@ -308,6 +296,13 @@ class FitBook:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._kept: dict[PodSignature, _Rows] = {}
+        self._parts: tuple[Sequence[Placement], RowSets] | None = None
+
+    def parts_of(self, placements: Sequence[Placement]) -> RowSets:
+        """Their nodes; the same as the last time for the same placements."""
+        if self._parts is None or self._parts[0] is not placements:
+            self._parts = placements, RowSets([placement.rows for placement in placements])
+        return self._parts[1]
 
     def counts(self, scheduler: ProfileScheduler, pods: Sequence[PodInfo]) -> FitCounts | None:
         """None if it takes a trial to find out."""

@@ -24,7 +24,9 @@ class PodGroupPodsCount:
         return len(proposed.assignments) + self._n_scheduled(group)
 
     def score_counted(self, group: GroupCycle, counted: CountedPlacements) -> IntArray:
-        return counted.counts + self._n_scheduled(group)
+        n_pods = counted.counts + self._n_scheduled(group)
+        scores: IntArray = n_pods * MAX_NODE_SCORE // n_pods.max()
+        return scores
 
     def _n_scheduled(self, group: GroupCycle) -> int:
         members = self._handle.group_members(group.key)

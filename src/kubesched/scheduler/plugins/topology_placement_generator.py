@@ -29,8 +29,8 @@ class _Partition:
     """The nodes, in this order."""
     codes: CodeArray
     values: Sequence[str]
-    placements: dict[str, Placement]
-    """By value, in the order in which a search comes to the first node of each."""
+    placements: Sequence[Placement]
+    """In the order in which a search comes to the first node of each."""
 
     def is_of(self, rows: RowArray, codes: CodeArray, values: Sequence[str]) -> bool:
         return (
@@ -61,9 +61,9 @@ class TopologyPlacementGenerator:
         if isinstance(pinned, Status):
             return PlacementsResult(pinned)
         found = self._partition(key, parent.rows).placements
-        if pinned is None:
-            return PlacementsResult(placements=list(found.values()))
-        return PlacementsResult(placements=[found[pinned]] if pinned in found else [])
+        if pinned is not None:
+            found = [placement for placement in found if placement.name == pinned]
+        return PlacementsResult(placements=found)
 
     def _partition(self, key: str, rows: RowArray) -> _Partition:
         column = self._handle.nodes.label(key)
@@ -94,15 +94,10 @@ class TopologyPlacementGenerator:
         return next(iter(values), None)
 
 
-def _by_value(rows: RowArray, codes: CodeArray, values: Sequence[str]) -> dict[str, Placement]:
+def _by_value(rows: RowArray, codes: CodeArray, values: Sequence[str]) -> Sequence[Placement]:
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=MISSING - 1))
     firsts = order[starts]
     parts = np.split(order, starts[1:])
-    found = {}
-    for place in np.argsort(firsts, kind="stable").tolist():
-        code = codes[firsts[place]]
-        if code != MISSING:
-            value = values[code]
-            found[value] = Placement(value, rows[parts[place]])
-    return found
+    places = [place for place in np.argsort(firsts, kind="stable").tolist() if codes[firsts[place]] != MISSING]
+    return [Placement(values[codes[firsts[place]]], rows[parts[place]]) for place in places]

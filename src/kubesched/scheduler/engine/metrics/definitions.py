@@ -240,9 +240,9 @@ OURS: tuple[str, ...] = (STRAYS.name,)
 
 NOT_KEPT: dict[str, str] = {
     "batch_attempts_total, batch_cache_flushed_total, get_node_hint_duration_seconds, "
-    "store_schedule_results_duration_seconds": "there are no node hints: what is kept for a class of pods answers for all "
-    "nodes. `hint_used` would be every decision from a class, `no_hint` the first of its kind; nothing is flushed because "
-    "another pod came in between, a node is not full, or time has passed, and the two durations are part of "
+    "store_schedule_results_duration_seconds": "there are no node hints: what is kept for a class of pods answers for "
+    "all nodes. `hint_used` would be every decision from a class, `no_hint` the first of its kind; nothing is flushed "
+    "because another pod came in between, a node is not full, or time has passed, and the two durations are part of "
     "`scheduling_algorithm_duration_seconds`",
     "async_api_call_execution_total, async_api_call_execution_duration_seconds, pending_async_api_calls": "the "
     "feature they belong to is off by default in v1.36",
