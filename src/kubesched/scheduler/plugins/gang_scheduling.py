@@ -24,6 +24,8 @@ from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 _HELD = Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 _WAITING = "waiting for minCount pods from a gang to be scheduled"
 _LONGEST_WAIT_S = 300.0
+_GO = PermitResult(OK)
+_WAIT = PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
 
 
 class GangScheduling:
@@ -60,28 +62,29 @@ class GangScheduling:
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         key = group_key_of(pod.pod)
         if not key:
-            return PermitResult(OK)
+            return _GO
         group = self._handle.objects.pod_groups.get(key)
         if group is None:
             name = key.partition("/")[2]
             missing = f'podgroup.scheduling.k8s.io "{name}" not found'
             return PermitResult(Status.error(f"failed to get podGroup {key}: {missing}"))
-        if not group.min_count:
-            return PermitResult(OK)
+        needed = group.min_count
+        if not needed:
+            return _GO
         members = self._handle.group_members(key)
         assert members is not None  # this pod is one
         is_trial = cycle.find(GroupCycle) is not None
         acts = not is_trial or self._handle.group_features.alpha  # v1.36 acts on a trial as if all were decided
-        if not self.is_complete(key, members.n_scheduled):
+        if members.n_scheduled < needed:
             if not is_trial:
                 self._waiting.setdefault(key, []).append(pod.uid)
             if acts:
                 self._handle.activate_group(key)
-            return PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
-        if acts:
-            for uid in self._waiting.pop(key, ()):
+            return _WAIT
+        if acts and key in self._waiting:
+            for uid in self._waiting.pop(key):
                 self._handle.allow(uid, self.name)
-        return PermitResult(OK)
+        return _GO
 
     def is_complete(self, key: str, n_scheduled: int) -> bool:
         """Whether so many pods with a node are enough for the group; a missing one is never complete."""
