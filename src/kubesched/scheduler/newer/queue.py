@@ -12,6 +12,7 @@ Next: `groups`, which takes entries out and brings them back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import sqrt
 from typing import ClassVar
@@ -416,6 +417,10 @@ class GroupContents(QueueContents):
 
     def lengths(self) -> tuple[int, int, int]:
         return len(self.active), len(self.backoff), len(self.unschedulable) + len(self.gated)
+
+    def unschedulable_pods(self) -> Counter[tuple[str, str]]:
+        waiting = (*self.active, *self.backoff, *self.unschedulable, *self.gated)
+        return Counter((plugin, queued.info.spec.scheduler_name) for queued in waiting for plugin in queued.rejectors)
 
     def pending_pods(self) -> dict[str, int]:
         pods = (self.active, self.backoff, self.unschedulable, _pods_of(super().gated))

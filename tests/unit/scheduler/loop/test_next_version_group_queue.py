@@ -58,6 +58,9 @@ def test_a_pod_that_comes_while_its_group_backs_off_waits_with_it() -> None:
     world.run(for_s=8)
     n_attempts = _attempts(world)
     assert _waiting(world) == {BACKOFF: 2}
+    contents = world.loop.queue.contents
+    assert (len(contents), contents.lengths()) == (2, (0, 2, 0))
+    assert contents.unschedulable_pods() == {("NodeResourcesFit", "default-scheduler"): 1}
     add(world, pod("late", "g", priority=0))
     world.settle()
     assert _waiting(world) == {BACKOFF: 3}
