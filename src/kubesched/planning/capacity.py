@@ -124,14 +124,14 @@ def capacity(
     for run in runs.all:
         with runs.begun(run) as settled:
             tried_now = tries_remedies and len(runs.all) == 1
-            by_run.append([_answer(world, one, group, rules, tried_now) for one in asked for group in groups])
+            by_run.append(_answers(world, asked, groups, rules, tried_now))
     answers = [_of_all_runs(found) for found in zip(*by_run, strict=True)]
     if tries_remedies and len(runs.all) > 1:
         cells = [(one, group) for one in asked for group in groups]
         for place, (one, group) in enumerate(cells):
             worst = runs.all[answers[place].by_run.index(answers[place].fits)]
             with runs.begun(worst):
-                found = _answer(world, one, group, rules, True)
+                (found,) = _answers(world, [one], [group], rules, True)
             answers[place] = changed(answers[place], remedies=found.remedies, reasons=found.reasons)
     if every:
         room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
@@ -326,6 +326,18 @@ def _selector(option: str, text: str) -> Selector:
 # -- counting ----------------------------------------------------------------------------------------------------------
 
 
+def _answers(
+    world: LoadedWorld, asked: Sequence[_Asked], groups: Sequence[_Group], rules: CopyRules, tries_remedies: bool
+) -> list[FittingCopies]:
+    """Of each that is asked, all groups one after another. Nodes are closed once for all that is asked of a group."""
+    found: dict[tuple[int, int], FittingCopies] = {}
+    for place, group in enumerate(groups):
+        with _restricted(world, group):
+            for number, one in enumerate(asked):
+                found[number, place] = _answer(world, one, group, rules, tries_remedies)
+    return [found[cell] for cell in sorted(found)]
+
+
 def _answer(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:
     if group.namespace:
         asked = asked.in_namespace(group.namespace)
@@ -334,12 +346,12 @@ def _answer(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, 
 
 
 @contextmanager
-def _restricted(world: LoadedWorld, group: _Group) -> Iterator[WorldTrial]:
+def _restricted(world: LoadedWorld, group: _Group) -> Iterator[None]:
     with world.trial() as trial:
         for name in world.nodes:
             if name in group.closed:
                 trial.cordon(name)
-        yield trial
+        yield
 
 
 def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:
@@ -351,7 +363,7 @@ def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tr
     def more(trial: WorldTrial, most: int, has_quota: bool = rules.has_quota) -> int:
         return len(place_copies(trial, replicas, asked.namespace, changed(rules, most=most, has_quota=has_quota)).nodes)
 
-    with _restricted(world, group) as trial:
+    with world.trial() as trial:
         found = place_copies(trial, replicas, asked.namespace, rules)
         if tries_remedies and found.limit == "quota":
             with trial.trial() as inner:
@@ -366,7 +378,7 @@ def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tr
         most = n_fits + MOST_MORE
 
         def fitting(change: Change) -> int:
-            with _restricted(world, group) as trial:
+            with world.trial() as trial:
                 trial.carry_out(change.proposal.actions)
                 anew = changed_replicas(asked.replicas(), change)
                 return len(place_copies(trial, anew, asked.namespace, changed(rules, most=most)).nodes)
@@ -392,7 +404,7 @@ def _copy_app(
     application = asked.application
     assert application is not None
     found_remedies: list[Remedy] = []
-    with _restricted(world, group) as trial:
+    with world.trial() as trial:
         n_fits, per_node, failed = application.place_copies(world, 1, rules.most)
         if tries_remedies and failed is not None:
             found_remedies = of_nodes(

@@ -326,7 +326,9 @@ class WorldTrial:
     def _leave(self, info: PodInfo, *, for_good: bool = False) -> None:
         pod = info.pod
         self._give_back_devices(pod)
-        if for_good or controller_of(pod.metadata) is None:
+        owner = controller_of(pod.metadata)
+        is_replaced = pod.is_terminating and owner is not None and owner.kind != "StatefulSet"
+        if for_good or owner is None or is_replaced:
             self._undo.remove_pod(info.key)
         else:
             self._make_anew(info, pod.name)

@@ -36,7 +36,7 @@ from kubesched.planning.consolidate.policies import (
 from kubesched.planning.consolidate.removal import NodeRemover, PodMove, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeBeforeAfter
-from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, RestingBudgets
+from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, RestingBudgets, seen_at_s
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
@@ -223,7 +223,7 @@ class Consolidation:
         request = self._request
         return ConsolidationState(
             self._world,
-            EvictionRules(request.rules, self._budgets, request.flags),
+            EvictionRules(request.rules, self._budgets, request.flags, seen_at_s(self._world)),
             NodeRemover(self._world, self._owners, self._budgets, allows_waiting=request.allows_waiting),
             self._prices,
             self._replacements,

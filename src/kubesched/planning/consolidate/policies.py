@@ -21,6 +21,7 @@ from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.planning.node_groups import group_of
+from kubesched.scheduler.cluster.view import NodeRow
 
 _SLACK = 0.02
 """How much more room than is asked for the nodes that stay must have for others to be closed at first."""
@@ -210,6 +211,7 @@ def _groups(state: ConsolidationState) -> Iterator[list[str]]:
 MOST_TOGETHER = 100
 UTILISATION_THRESHOLD = 0.5
 MOST_EMPTY_AT_ONCE = 10
+GPU = "nvidia.com/gpu"
 
 
 def karpenter(state: ConsolidationState) -> None:
@@ -299,11 +301,19 @@ def _interleaved(state: ConsolidationState) -> list[str]:
     return [name for turn in zip_longest(*pools.values()) for name in turn if name is not None]
 
 
+def _used_share(state: ConsolidationState, name: str) -> float:
+    """Of a node with GPUs, only those count."""
+    table = state.world.cluster.table
+    gpus = NodeRow(table, table.rows[name])
+    n_gpus = gpus.allocatable(GPU)
+    return gpus.requested(GPU) / n_gpus if n_gpus else state.utilisation(name)
+
+
 def cluster_autoscaler(state: ConsolidationState) -> None:
     while not state.is_over:
         unneeded = []
         for name in sorted(state.candidates()):
-            if state.utilisation(name) < UTILISATION_THRESHOLD:
+            if _used_share(state, name) < UTILISATION_THRESHOLD:
                 unneeded.append(name)
             else:
                 state.kept[name] = len(state.steps), KeepReason("NotUnderutilized", "at least half of it is asked for")

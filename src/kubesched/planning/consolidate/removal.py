@@ -76,6 +76,13 @@ class RemovalResult:
         return not self.stuck
 
 
+def _has_to_leave(info: PodInfo) -> bool:
+    """Who is Terminating leaves by itself, and has been replaced already; a StatefulSet waits until it is gone."""
+    owner = controller_of(info.pod.metadata)
+    is_leaving = info.pod.is_terminating and (owner is None or owner.kind != "StatefulSet")
+    return not (is_leaving or belongs_to_its_node(info.pod))
+
+
 class NodeRemover:
     """Makes attempts within a trial that the caller commits or takes back."""
 
@@ -90,7 +97,7 @@ class NodeRemover:
 
     def leaving(self, names: Iterable[str]) -> list[PodInfo]:
         """The pods that a drain of these nodes moves."""
-        return [info for name in names for info in self._world.pods_on(name) if not belongs_to_its_node(info.pod)]
+        return [info for name in names for info in self._world.pods_on(name) if _has_to_leave(info)]
 
     def attempt(
         self, trial: WorldTrial, names: Sequence[str], *, at_once: bool = False, tells_all: bool = False

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.model.times import Duration, DurationError, InstantError, instant_s
+from kubesched.k8s.model.volumes import EmptyDirVolumeSource
 from kubesched.k8s.workloads.budgets import BudgetSelectors, disruptions_allowed
-from kubesched.k8s.workloads.pod_states import POD_RUNNING, belongs_to_its_node
+from kubesched.k8s.workloads.pod_states import POD_RUNNING, belongs_to_its_node, is_daemon
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.trial import LoadedWorld
@@ -28,6 +30,8 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_SYSTEM_PODS_WAIT_S = 3600.0
+"""So old pods of kube-system leave, too: --blocking-system-pod-distruption-timeout."""
 _KNOWN_CONTROLLERS = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet")
 
 
@@ -54,8 +58,12 @@ class DrainFlags:
 
 
 class EvictionRules:
-    def __init__(self, name: str, budgets: RestingBudgets, flags: DrainFlags | None = None) -> None:
+    def __init__(
+        self, name: str, budgets: RestingBudgets, flags: DrainFlags | None = None, now_s: float | None = None
+    ) -> None:
+        """`now_s` is when the cluster was seen; without it, every pod counts as new."""
         self._budgets = budgets
+        self._now_s = now_s
         self._flags = flags or DrainFlags()
         self._of_pod: Callable[[PodInfo], KeepReason | None] = {
             "drain": self._drain,
@@ -69,22 +77,24 @@ class EvictionRules:
         """The first reason against draining the node; None if it may be tried."""
         found = self._of_node(node)
         for info in () if found is not None else pods:
-            if is_headroom(info.key):
-                continue
-            if not belongs_to_its_node(info.pod):
-                found = self._of_pod(info)
-            elif self._is_karpenter and DO_NOT_DISRUPT in (info.pod.metadata.annotations or {}):
-                found = self._karpenter(info)
+            found = self._of_any(info)
             if found is not None:
                 return found
         return found or (self._too_many_of_a_budget(pods) if self._is_autoscaler else None)
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
         """Every reason against it, for a report about one node."""
-        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if _may_keep(info))]
+        reasons = [self._of_node(node), *map(self._of_any, pods)]
         found = [reason for reason in reasons if reason is not None]
         extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
         return found if extra is None else [extra]
+
+    def _of_any(self, info: PodInfo) -> KeepReason | None:
+        if _may_keep(info):
+            return self._of_pod(info)
+        if not self._is_karpenter or is_headroom(info.key) or info.pod.is_terminating:
+            return None
+        return self._karpenter(info) if is_daemon(info.pod) else self._do_not_disrupt(info)
 
     # -- each peer's rules ---------------------------------------------------------------------------------------------
 
@@ -106,9 +116,30 @@ class EvictionRules:
         return self._budget(info, "DisruptionBudget", "DisruptionBudgets")
 
     def _karpenter(self, info: PodInfo) -> KeepReason | None:
-        if (info.pod.metadata.annotations or {}).get(DO_NOT_DISRUPT, "false") != "false":
-            return KeepReason(f'pod has "{DO_NOT_DISRUPT}" annotation', "it asks not to be disrupted", info.key)
-        return self._budget(info, "pdb prevents pod evictions", "eviction does not support multiple PDBs")
+        return self._do_not_disrupt(info) or self._budget(
+            info, "pdb prevents pod evictions", "eviction does not support multiple PDBs"
+        )
+
+    def _do_not_disrupt(self, info: PodInfo) -> KeepReason | None:
+        """`true`, or a span since it started; anything else means nothing to Karpenter."""
+        asked = (info.pod.metadata.annotations or {}).get(DO_NOT_DISRUPT, "")
+        if asked != "true":
+            try:
+                span = Duration.parse(asked).seconds
+            except DurationError:
+                return None
+            if span <= 0 or (self._age_s(info.pod.status.start_time) or 0.0) >= span:
+                return None
+        return KeepReason(f'pod has "{DO_NOT_DISRUPT}" annotation', "it asks not to be disrupted", info.key)
+
+    def _age_s(self, since: str | None) -> float | None:
+        """None if it is not known."""
+        if self._now_s is None or not since:
+            return None
+        try:
+            return self._now_s - instant_s(since)
+        except InstantError:
+            return None
 
     def _cluster_autoscaler(self, info: PodInfo) -> KeepReason | None:
         annotations = info.pod.metadata.annotations or {}
@@ -117,6 +148,9 @@ class EvictionRules:
             if owner is None or owner.kind not in _KNOWN_CONTROLLERS:
                 return _blocked("NotReplicated", "no controller is known that would recreate it", info)
             if info.namespace == "kube-system" and not self._budgets.covering(info):
+                age_s = self._age_s(info.pod.metadata.creation_timestamp)
+                if age_s is not None and age_s > _SYSTEM_PODS_WAIT_S:
+                    return None
                 return _blocked("UnmovableKubeSystemPod", "it is of kube-system, and no budget covers it", info)
             if annotations.get(SAFE_TO_EVICT) == "false":
                 return _blocked("NotSafeToEvictAnnotation", f"it has {SAFE_TO_EVICT}: false", info)
@@ -148,7 +182,8 @@ class EvictionRules:
 
 
 def _may_keep(info: PodInfo) -> bool:
-    return not (belongs_to_its_node(info.pod) or is_headroom(info.key))
+    """Who is Terminating leaves anyway."""
+    return not (belongs_to_its_node(info.pod) or is_headroom(info.key) or info.pod.is_terminating)
 
 
 def _blocked(reason: str, text: str, info: PodInfo) -> KeepReason:
@@ -157,7 +192,22 @@ def _blocked(reason: str, text: str, info: PodInfo) -> KeepReason:
 
 def _local_volumes(info: PodInfo, *, host_paths: bool) -> list[str]:
     volumes = info.spec.volumes or ()
-    return [one.name for one in volumes if one.empty_dir is not None or (host_paths and one.host_path is not None)]
+    if not host_paths:
+        return [one.name for one in volumes if one.empty_dir is not None]
+    return [one.name for one in volumes if one.host_path is not None or _is_on_disk(one.empty_dir)]
+
+
+def _is_on_disk(empty_dir: EmptyDirVolumeSource | None) -> bool:
+    """One in memory is nothing that Cluster Autoscaler would keep."""
+    return empty_dir is not None and empty_dir.medium != "Memory"
+
+
+def seen_at_s(world: LoadedWorld) -> float | None:
+    """The latest time that anything in the cluster tells: a dump does not say when it was taken."""
+    pods = [info.pod for info in (*world.cluster.placed.values(), *world.cluster.pending.values())]
+    texts = {pod.metadata.creation_timestamp for pod in pods} | {pod.status.start_time for pod in pods}
+    texts |= {node.metadata.creation_timestamp for node in world.cluster.table.nodes}
+    return max((instant_s(text) for text in texts if text), default=None)
 
 
 class RestingBudgets:
