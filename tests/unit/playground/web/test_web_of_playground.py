@@ -66,6 +66,36 @@ def test_a_gang_that_waits_is_shown_with_its_members_and_why(tmp_path: Path) -> 
     in_playground(tmp_path, 2, story, gates="GenericWorkload=true,GangScheduling=true")
 
 
+def test_a_gang_that_has_evicted_somebody_waits_for_them_to_leave(tmp_path: Path) -> None:
+    important = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 9,
+    }
+    low = a_pod("low", "8")
+    low["metadata"]["finalizers"] = ["example.com/stays"]
+    gang = {**_GROUP, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priorityClassName": "high"}}
+    members = [_member("one"), _member("two")]
+    for one in members:
+        one["spec"]["priorityClassName"] = "high"
+        one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4"
+
+    async def story(playground: Playground, page: OpenPage) -> None:
+        await playground.put_in([low])
+        await page.wait_for("document.querySelector('.tile .running[data-pod=\\'default/low\\']')")
+        await playground.put_in([important, gang, *members])
+        await page.wait_for("!document.querySelector('#groups-tab').hidden")
+        await page.click("#groups-tab")
+        row = "document.querySelector('#groups [data-group]').textContent"
+        await page.wait_for(f"{row}.includes('waits for evicted pods to leave: 2 of 2 are nominated')")
+        await page.click("#groups [data-group='default/gang']")
+        await page.wait_for("document.querySelector('#detail').textContent.includes('Nominated2 of 2')")
+
+    gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
+    in_playground(tmp_path, 1, story, gates=gates)
+
+
 def test_without_the_gate_the_page_says_that_groups_are_not_looked_at(tmp_path: Path) -> None:
     async def story(playground: Playground, page: OpenPage) -> None:
         await playground.put_in([_GROUP, _member("one")])

@@ -99,6 +99,8 @@ function drawn(why, topology) {
     make("p", { class: `cause ${isGood ? "good" : "bad"}` }, `${cause[0].toUpperCase()}${cause.slice(1)}`),
     rows.length > 0 && make("h4", {}, "Placements, the nearest first"),
     rows.length > 0 && table(["placement", "nodes", "pods that fit", make("th", { scope: "col", class: "words" }, "what the next one lacks")], rows, why.placements.length > 12 ? `and ${count(why.placements.length - 12)} more` : ""),
+    why.victims.length > 0 && make("h4", {}, "Who is evicted for it"),
+    why.victims.length > 0 && table(["pod", "node", "priority"], why.victims.map((one) => make("tr", {}, make("th", { scope: "row" }, one.pod), make("td", {}, one.node), make("td", {}, count(one.priority))))),
     why.changes.length > 0 && changesOf(why.changes.map((one) => one.placement ? { ...one, description: `${one.description}, then it fits in ${topology}=${one.placement}` } : one)),
   ].filter(Boolean);
 }
