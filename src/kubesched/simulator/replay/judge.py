@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.framework.handle import Registry
-from kubesched.framework.nodes import RowArray
+from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
@@ -242,13 +242,14 @@ class BindingJudge:
         why = self._another_moment(scheduler, info, node)
         if why:
             return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
-        if self._agrees_with_images_counted_before(scheduler, node, complete):
+        images = self._images_scored_before(scheduler, complete)
+        if self._agrees_with_images_counted_before(node, complete, images):
             why = "with the nodes that have its images counted when each of them last changed"
             return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
         enough = feasible_nodes_to_find(scheduler.percentage, self._cluster.table.n)
         told = _difference(at_s, info, node, complete, enough)
         if self._changes is not None:
-            told = dataclasses.replace(told, explained_by=tuple(self._changes.explaining(scheduler, complete, node)))
+            told = dataclasses.replace(told, explained_by=self._changes.explaining(scheduler, complete, node, images))
         if self._has_extenders:
             return dataclasses.replace(told, verdict=BindingVerdict.FOREIGN, why=f"extenders are not asked; {told.why}")
         return told
@@ -302,22 +303,26 @@ class BindingJudge:
 
     # -- images --------------------------------------------------------------------------------------------------------
 
-    def _agrees_with_images_counted_before(self, scheduler: ProfileScheduler, node: str, complete: Decision) -> bool:
-        scored = complete.scored
+    def _images_scored_before(self, scheduler: ProfileScheduler, complete: Decision) -> IntArray | None:
+        """What ImageLocality gives the nodes by counts from when each of them last changed; None without it."""
         step = next((one for one in scheduler.profile.score if one.name == ImageLocality.name), None)
         plugin = None if step is None else getattr(step.score, "__self__", None)
-        if scored is None or step is None or not isinstance(plugin, ImageLocality):
+        if complete.scored is None or not isinstance(plugin, ImageLocality):
+            return None
+        nodes = [NodeRow(self._cluster.table, row) for row in complete.scored.nodes.rows.tolist()]
+        counted = self.followed.images_counted
+        given = [plugin.score_by_counts(complete.pod, then, counted.get(then.name, {})) for then in nodes]
+        return np.array(given, dtype=np.int64)
+
+    def _agrees_with_images_counted_before(self, node: str, complete: Decision, images: IntArray | None) -> bool:
+        scored, row = complete.scored, self._cluster.table.rows.get(node)
+        if scored is None or images is None or row is None or row not in scored.nodes.rows:
             return False
-        given = next((one for one in scored.by_plugin if one.plugin == step.name), None)
-        rows, row = scored.nodes.rows, self._cluster.table.rows.get(node)
-        if given is None or row is None or row not in rows:
+        given = next((one for one in scored.by_plugin if one.plugin == ImageLocality.name), None)
+        if given is None:
             return False
-        total = scored.total - given.weighted
-        for place, at_row in enumerate(rows.tolist()):
-            then = NodeRow(self._cluster.table, at_row)
-            counts = self.followed.images_counted.get(then.name, {})
-            total[place] += step.weight * plugin.score_by_counts(complete.pod, then, counts)
-        return bool(total[rows == row].max() == total.max())
+        total = scored.total - given.weighted + given.weight * images
+        return bool(total[scored.nodes.rows == row].max() == total.max())
 
     # -- another moment ------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.plugins.image_locality import ImageLocality
 from kubesched.simulator.replay.cut_search import CutSearch
 
 _WEIGHTS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50, 75, 100)
@@ -55,12 +56,20 @@ class ChangesTried:
         self._variants: dict[tuple[str, str], ProfileScheduler] = {}
         """By profile and plugin, schedulers that do without it, or have it besides."""
 
-    def explaining(self, scheduler: ProfileScheduler, complete: Decision, node: str) -> Iterator[ConfigChange]:
-        """With which changes the node is the best one, in the state as it is now."""
+    def explaining(
+        self, scheduler: ProfileScheduler, complete: Decision, node: str, images: IntArray | None
+    ) -> tuple[ConfigChange, ...]:
+        """With which changes the node is the best one, in the state as it is now. `images` is what ImageLocality may
+        give instead."""
         self._n += 1
         row = self._cluster.table.rows.get(node)
         if self._n > _MOST_TRIED or row is None:
-            return
+            return ()
+        return tuple(dict.fromkeys(self._explaining(scheduler, complete, row, images)))
+
+    def _explaining(
+        self, scheduler: ProfileScheduler, complete: Decision, row: int, images: IntArray | None
+    ) -> Iterator[ConfigChange]:
         weights = {step.name: step.weight for step in scheduler.profile.score}
         rejecting = self._rejecting(complete, row)
         if rejecting:
@@ -69,13 +78,18 @@ class ChangesTried:
             return
         if complete.scored is None:
             return
-        for given in complete.scored.by_plugin:
-            if not given.weight:
-                continue
-            for weight in _WEIGHTS:
-                total = complete.scored.total + (weight - given.weight) * (given.weighted // given.weight)
-                if weight != given.weight and self._wins(scheduler, complete, total, row):
-                    yield ConfigChange(given.plugin, weight, given.weight)
+        found = {
+            one.plugin: (one.weight, one.weighted // one.weight) for one in complete.scored.by_plugin if one.weight
+        }
+        bases = [found]
+        if images is not None and ImageLocality.name in found:
+            bases.append(found | {ImageLocality.name: (found[ImageLocality.name][0], images)})
+        for base in bases:
+            ours = sum((weight * scores for weight, scores in base.values()), np.zeros_like(complete.scored.total))
+            for plugin, (own, scores) in base.items():
+                for weight in _WEIGHTS:
+                    if weight != own and self._wins(scheduler, complete, ours + (weight - own) * scores, row):
+                        yield ConfigChange(plugin, weight, own)
         for name, weight in self._not_here(scheduler).items():
             if self._is_best(scheduler, self._variant(scheduler, name), complete, row):
                 yield ConfigChange(name, weight, 0)

@@ -307,8 +307,8 @@ def test_reports_of_kubelets_are_no_moments() -> None:
     assert story.verdicts() == ["late stale"]
 
 
-def _with_image(i: int, cpu: int, *images: str) -> Node:
-    held = tuple(ContainerImage((image,), 900 * 1024 * 1024) for image in images)
+def _with_image(i: int, cpu: int, *images: str, megabytes: int = 900) -> Node:
+    held = tuple(ContainerImage((image,), megabytes * 1024 * 1024) for image in images)
     plain = node(i, cpu)
     return msgspec.structs.replace(plain, status=msgspec.structs.replace(plain.status, images=held))
 
@@ -331,3 +331,21 @@ def test_a_node_that_was_better_while_more_nodes_had_the_image() -> None:
     story.seen(pulls)
     story.events.append(BoundSeen(story.now_s + 0.1, pulls.key, BindingSeen("n0", "late")))
     assert story.verdicts() == ["late stale"]
+
+
+def test_a_weight_is_named_that_counts_images_as_they_were_then() -> None:
+    """n0 lacks 46 points. It gets 5 for the image: a weight of 10 would do. When both nodes had it, it got 12."""
+    story = Story()
+    story.seen(_with_image(1, 64, "web:1", megabytes=150))
+    story.seen(_with_image(0, 32, "web:1", megabytes=150))
+    story.seen(pod("there", cpu="29", node_name="n0"))
+    story.now_s += 10
+    story.seen(_with_image(1, 64))
+    story.now_s += 10
+    pulls = msgspec.structs.replace(pod("late"), spec=_pulling("web:1"))
+    story.seen(pulls)
+    story.events.append(BoundSeen(story.now_s + 0.1, pulls.key, BindingSeen("n0", "late")))
+    found = _judged(story.events)
+    assert [one.verdict for one in found.differences] == ["differs"]
+    weights = [change.weight for change in found.changes if change.plugin == "ImageLocality"]
+    assert min(weights) == 4
