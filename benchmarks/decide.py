@@ -1,8 +1,11 @@
-"""What an explanation costs from a cold start, and a decision on a warm table.
+"""What an explanation costs from a cold start, a decision on a warm table, a trial on a loaded cluster, and the library
+beside the engine alone.
 
     python benchmarks/decide.py [--nodes 5000] [--pods 20000]
 
-Prints ratios and microseconds; asserts nothing.
+Prints ratios and times; asserts nothing. A trial evicts 30 pods of 20 Deployments, settles and is reverted; its time is
+that of the processor. The library simulates as many plain pods as `kubesched bench basic` measures, half as many as
+`--pods`, on as many nodes; reading their manifests is left aside.
 """
 
 from __future__ import annotations
@@ -12,17 +15,29 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
+from scale import deployments, nodes
+
+import kubesched
 from kubesched.explanation.explain import build_cluster, explain_pod
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.score import ByName
+from kubesched.simulator.bench.runner import run_workload
+from kubesched.simulator.bench.workload_file import load_workloads, resized, select_workloads
+from kubesched.simulator.library import checked_input
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.run import run_simulation
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 
 N_APPS = 100
+N_EVICTED = 30
+N_TRIALS = 50
 
 
 def dump(n_nodes: int, n_pods: int) -> bytes:
@@ -111,6 +126,50 @@ def _bare_decoding(data: bytes) -> None:
     manifests.read(data, "dump.json")
 
 
+def trials_ms(n_nodes: int, n_pods: int) -> list[float]:
+    """One trial after another; the first ones meet every kind of pod for the first time."""
+    world = kubesched.world(nodes(n_nodes), deployments(n_pods))
+    with world.trial() as trial:
+        trial.settle()
+        trial.commit()
+    placed = sorted(world.placed)
+    took = []
+    for seed in range(N_TRIALS):
+        leaving = Random(seed).sample(placed, N_EVICTED)
+        start_s = time.process_time()
+        with world.trial() as trial:
+            trial.evict(*leaving)
+            trial.settle()
+        took.append((time.process_time() - start_s) * 1e3)
+    return took
+
+
+def library_us(n_nodes: int, n_pods: int) -> tuple[float, float]:
+    """Of the library, for each pod: all that comes after loading; and without putting the objects into the cluster."""
+    pods = [make.pod(f"pod-{i}", cpu="100m", memory="500Mi", image="registry.example.com/app:1") for i in range(n_pods)]
+    cluster = checked_input(
+        kubesched.load([make.node(f"node-{i}", cpu=4, memory="32Gi") for i in range(n_nodes)], pods)
+    )
+    start_s = time.perf_counter()
+    put_s = start_s
+
+    def all_are_put(_: object) -> None:
+        nonlocal put_s
+        put_s = time.perf_counter()
+
+    options = SimulationOptions()
+    report = SimulationReport(run_simulation(cluster, default(), options, before=all_are_put), options)
+    assert report.summary["states"] == {"Running": n_pods}
+    end_s = time.perf_counter()
+    return (end_s - start_s) / n_pods * 1e6, (end_s - put_s) / n_pods * 1e6
+
+
+def engine_us(n_nodes: int, n_pods: int) -> float:
+    """Of the engine with its loop and queue, for each pod."""
+    (workload,) = select_workloads(load_workloads(()), ["basic"], ())
+    return 1e6 / run_workload(resized(workload, n_nodes, n_pods)).pods_per_s
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
@@ -132,6 +191,18 @@ def main() -> None:
             scheduler.decide(info)
             took.append((time.perf_counter() - start) * 1e6)
         print(f"decide {name:14} {statistics.median(took):7.0f} us (best {min(took):.0f})")
+    first, second, *others = trials_ms(options.nodes, options.pods)
+    print(
+        f"trial: {N_EVICTED} pods evicted, settled and reverted {statistics.median(others):.2f} ms "
+        f"(the first {first:.1f}, the second {second:.1f}, the longest of the others {max(others):.2f})"
+    )
+    n_measured = options.pods // 2
+    rounds = [(engine_us(options.nodes, n_measured), *library_us(options.nodes, n_measured)) for _ in range(3)]
+    engine, everything, without_putting = (min(values) for values in zip(*rounds, strict=True))
+    print(
+        f"basic, for each pod: engine {engine:.1f} us; library {everything:.1f} us, {everything / engine:.2f} times; "
+        f"without putting nodes and pods in {without_putting:.1f} us, {without_putting / engine:.2f} times"
+    )
 
 
 if __name__ == "__main__":
