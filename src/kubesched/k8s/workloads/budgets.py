@@ -44,6 +44,8 @@ class BudgetSelectors:
 
     def covering(self, namespace: str, labels: Mapping[str, str]) -> list[str]:
         """The keys of the budgets that cover a pod with these labels."""
+        if not self._selectors:
+            return []
         found = list(self._by_namespace.get(namespace, ()))
         for name, value in labels.items():
             found += self._by_label.get((namespace, name, value), ())

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kubesched.framework.caching import PodChange
 from kubesched.framework.handle import Handle, Objects
 from kubesched.framework.nodes import MISSING, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -301,21 +302,28 @@ class CountedPods:
         self._constraints = constraints
         self._by_label_class: dict[int, tuple[int, ...]] = {}
 
-    def by(self, pod: PodInfo) -> tuple[int, ...]:
-        """The numbers of the constraints that count the pod."""
+    def among(self, changes: Sequence[PodChange]) -> list[tuple[int, int, int]]:
+        """(number of the constraint, row, 1 or -1) for each change of a pod that a constraint counts."""
+        found: list[tuple[int, int, int]] = []
         known = self._by_label_class
-        found = known.get(pod.signature.label_class)
-        if found is None:
-            if len(known) >= _MOST_KEPT:
-                known.clear()
-            found = known[pod.signature.label_class] = self._find(pod)
-        return () if found and pod.pod.is_terminating else found
+        for row, pod, added in changes:
+            numbers = known.get(pod.signature.label_class)
+            if numbers is None:
+                numbers = self._keep(pod)
+            if numbers and pod.pod.metadata.deletion_timestamp is None:
+                found.extend([(number, row, 1 if added else -1) for number in numbers])
+        return found
 
-    def _find(self, pod: PodInfo) -> tuple[int, ...]:
-        if pod.namespace != self._namespace:
-            return ()
-        return tuple(
-            number
-            for number, constraint in enumerate(self._constraints)
-            if not constraint.selector.is_everything and constraint.selector.matches(pod.labels)
-        )
+    def _keep(self, pod: PodInfo) -> tuple[int, ...]:
+        """The numbers of the constraints that count pods with these labels."""
+        if len(self._by_label_class) >= _MOST_KEPT:
+            self._by_label_class.clear()
+        numbers: tuple[int, ...] = ()
+        if pod.namespace == self._namespace:
+            numbers = tuple(
+                number
+                for number, constraint in enumerate(self._constraints)
+                if not constraint.selector.is_everything and constraint.selector.matches(pod.labels)
+            )
+        self._by_label_class[pod.signature.label_class] = numbers
+        return numbers

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
@@ -137,9 +138,9 @@ class SpreadFilterState:
             if domains.constraint.selector.matches(pod.labels):
                 domains.change(row, by)
 
-    def follow(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod did come to a row, or leave it."""
-        for number in self._counted.by(pod):
+    def follow(self, changes: Sequence[PodChange]) -> None:
+        """Pods did come to rows, or leave them."""
+        for number, row, by in self._counted.among(changes):
             self._domains[number].change(row, by)
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:

@@ -143,13 +143,10 @@ class PodTopologySpread:
         """Unlike `add_pod`, counts as PreFilter does."""
         cycle.drop(RowCounts)
         filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
-        if filtering is not None or scoring is not None:
-            for row, changed, added in changes:
-                by = 1 if added else -1
-                if filtering is not None:
-                    filtering.follow(changed, row, by)
-                if scoring is not None:
-                    scoring.follow(changed, row, by)
+        if filtering is not None:
+            filtering.follow(changes)
+        if scoring is not None:
+            scoring.follow(changes)
         return True
 
 

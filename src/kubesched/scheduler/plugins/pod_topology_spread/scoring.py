@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE, Scores
@@ -135,9 +136,9 @@ class SpreadScoreState:
                 included = complete & policies.included(constraint)
                 self._domains.append(ScoredDomains(constraint, column, included, counts))
 
-    def follow(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod came to a row, or left it."""
-        for number in self._counted.by(pod):
+    def follow(self, changes: Sequence[PodChange]) -> None:
+        """Pods came to rows, or left them."""
+        for number, row, by in self._counted.among(changes):
             self._domains[number].change(row, by)
 
     def scores(self, nodes: NodeTable) -> Scores:
