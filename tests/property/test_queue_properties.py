@@ -336,15 +336,15 @@ TestQueue.settings = settings(max_examples=100, stateful_step_count=40, deadline
 
 def _forget_all_at_end(self: InFlightPods, uid: str) -> None:
     """The first pod to return takes the log of the others with it."""
-    self._pods.pop(uid, None)
+    self.by_uid.pop(uid, None)
     self._first += len(self._log)
     self._log.clear()
-    for queued in self._pods.values():
+    for queued in self.by_uid.values():
         queued.flight_start = self._first
 
 
 def _keep_the_log(self: InFlightPods, uid: str) -> None:
-    self._pods.pop(uid, None)
+    self.by_uid.pop(uid, None)
 
 
 _push = PodHeap.push

@@ -157,7 +157,10 @@ class Cluster:
     def put(self, item: KubeObject) -> None:
         """An object was added, or is now like this."""
         if isinstance(item, Pod):
-            self.put_pod(item, item.pod_key)
+            if item.is_terminal:
+                self.drop_pod(item.pod_key)
+            else:
+                self.put_pod(item, item.pod_key)
         elif isinstance(item, Node):
             self._put_node(item)
         else:
@@ -204,17 +207,16 @@ class Cluster:
         self._rows_in_order = self._name_order = None
 
     def put_pod(self, pod: Pod, key: PodKey) -> None:
-        """The same for a pod, whose key the caller knows."""
+        """The same for a pod that has not finished, whose key the caller knows."""
         known = self._pods.get(key)
         if known is None and key not in self.pending:
-            if not pod.is_terminal:
-                info = self.signatures.info(pod, key)
-                info.signature.resources  # noqa: B018  as below
-                self.add_pod(info, pod.status.nominated_node_name)
+            info = self.signatures.info(pod, key)
+            info.signature.resources  # noqa: B018  as below
+            self.add_pod(info, pod.status.nominated_node_name)
             return
         info = self.signatures.info_like(pod, known, key)
         info.signature.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
-        if known is not None and known.uid == info.uid and not pod.is_terminal:
+        if known is not None and known.uid == info.uid:
             if not pod.spec.node_name and key in self._assumed:
                 self.pending[key] = info  # the API server has not heard of the binding yet
                 return
@@ -223,8 +225,7 @@ class Cluster:
                 return
         nominated = self._nominated_node(info)
         self.drop_pod(key)
-        if not pod.is_terminal:
-            self.add_pod(info, nominated)
+        self.add_pod(info, nominated)
 
     def _nominated_node(self, info: PodInfo) -> str:
         """The node that the pod, which is pending, is nominated to: what its status says; or, as long as that has never
@@ -254,22 +255,25 @@ class Cluster:
 
     def _replace_in_place(self, known: PodInfo, info: PodInfo) -> None:
         """A confirmed binding, or a change that no count depends on."""
-        self._assumed.discard(info.key)
-        self._forget_pending(info.key)
-        if known.pod.is_terminating != info.pod.is_terminating:
-            self.drop_pod(info.key)
+        key, pod = info.key, info.pod
+        self._assumed.discard(key)
+        if key in self.pending:
+            self._forget_pending(key)
+        if (known.pod.metadata.deletion_timestamp is None) != (pod.metadata.deletion_timestamp is None):
+            self.drop_pod(key)
             self.add_pod(info)
             return
-        self._pods[info.key] = info
-        if self.groups is not None and info.spec.scheduling_group is not None:
+        self._pods[key] = info
+        if self.groups is not None and pod.spec.scheduling_group is not None:
             self.groups.is_placed(info)
         if not self.table.pods.replace(info):
-            self._orphans[info.spec.node_name][info.key] = info
+            self._orphans[pod.spec.node_name][key] = info
 
     def drop_pod(self, key: PodKey) -> None:
         """A pod is gone, wherever it was."""
         self._assumed.discard(key)
-        self._forget_pending(key)
+        if key in self.pending:
+            self._forget_pending(key)
         known = self._pods.pop(key, None)
         if known is None:
             return
@@ -287,9 +291,7 @@ class Cluster:
             del self._orphans[known.spec.node_name]
 
     def _forget_pending(self, key: PodKey) -> None:
-        waiting = self.pending.pop(key, None)
-        if waiting is None:
-            return
+        waiting = self.pending.pop(key)
         if self.nominations.node_by_uid:
             self.nominations.remove(waiting)
         if self.groups is not None and waiting.spec.scheduling_group is not None and key not in self._pods:

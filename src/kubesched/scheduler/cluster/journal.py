@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import RowArray
-from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.meta import KubeObject
 
 KEPT = 20_000
@@ -109,21 +108,18 @@ class Places(Struct, frozen=True):
 
 
 class Journal:
-    __slots__ = ("_paused", "nodes", "objects", "pods")
+    __slots__ = ("is_paused", "nodes", "objects", "pods")
 
     def __init__(self) -> None:
         self.pods = PodLog()
         self.nodes: ChangeLog[NodeChange] = ChangeLog()
         self.objects: ChangeLog[KubeObject] = ChangeLog()
-        self._paused = False
+        self.is_paused = False
+        """Whether pods that come and go are not to be logged, since something is only tried out."""
 
     @property
     def places(self) -> Places:
         return Places(self.pods.end, self.nodes.end, self.objects.end)
-
-    def pod_changed(self, row: int, info: PodInfo, added: bool) -> None:
-        if not self._paused:
-            self.pods.append((row, info, added))
 
     def node_changed(self, kind: NodeChangeKind, row: int, n_rows: int) -> None:
         self.nodes.append(NodeChange(kind, row, n_rows, self.pods.end))
@@ -134,9 +130,9 @@ class Journal:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """For a trial that restores what it changes."""
-        before = self._paused
-        self._paused = True
+        before = self.is_paused
+        self.is_paused = True
         try:
             yield
         finally:
-            self._paused = before
+            self.is_paused = before

@@ -174,22 +174,30 @@ class Table:
     def add_pod(self, info: PodInfo, row: int) -> None:
         self.pods.add(info, row)
         self._count_pod(info, row, 1)
-        self.journal.pod_changed(row, info, True)
+        if not self.journal.is_paused:
+            self.journal.pods.append((row, info, True))
 
     def remove_pod(self, info: PodInfo) -> int:
         known = self.pods.find(info.uid)
         assert known is not None
         row = self.pods.remove(known)
         self._count_pod(known, row, -1)
-        self.journal.pod_changed(row, known, False)
+        if not self.journal.is_paused:
+            self.journal.pods.append((row, known, False))
         return row
 
     def _count_pod(self, info: PodInfo, row: int, sign: int) -> None:
         resources = info.signature.resources
         self.amount_codes.pod_counted(row, resources, sign)
         self.pod_counts.cells[row] += sign
-        self._add(self.nonzero_cpu_milli.cells, row, sign * resources.nonzero_cpu_milli)
-        self._add(self.nonzero_memory_bytes.cells, row, sign * resources.nonzero_memory_bytes)
+        cpu_cells, memory_cells = self.nonzero_cpu_milli.cells, self.nonzero_memory_bytes.cells
+        cpu = cpu_cells[row] + sign * resources.nonzero_cpu_milli
+        memory = memory_cells[row] + sign * resources.nonzero_memory_bytes
+        if 0 <= cpu < _ABSURD and 0 <= memory < _ABSURD:
+            cpu_cells[row], memory_cells[row] = cpu, memory
+        else:
+            self._add(cpu_cells, row, sign * resources.nonzero_cpu_milli)
+            self._add(memory_cells, row, sign * resources.nonzero_memory_bytes)
         for name, units in resources.requests.items():
             cells = (self.requested.get(name) or self._new_requested(name)).cells
             total = cells[row] + sign * units

@@ -155,7 +155,7 @@ def _bind(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> 
         except Exception as bug:
             raise blamed(bug, plugin.name, 'running Bind plugin "{}"') from bug
         status = turn_ended(profile, "Bind", plugin.name, pod, node_name, status)
-        if not status.is_skip:
+        if status is OK or not status.is_skip:
             return status
     return Status.error("no Bind plugin took the pod")
 

@@ -358,7 +358,7 @@ class ProfileScheduler:
                 asked.cycle.put(trial.group)
             if not asked.prepare():
                 return False
-        closed = self._places_of_nominated_pods(known, asked.cycle, pod) if nominations else ()
+        closed = self._places_of_nominated_pods(known, asked.cycle, pod) if nominations.node_by_uid else ()
         if isinstance(asked, PodClass):
             rows, n_looked_at = asked.search(start, enough, closed, within)
         else:

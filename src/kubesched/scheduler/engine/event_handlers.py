@@ -44,6 +44,7 @@ class EventHandlers:
         self._moves_mates = moves_mates
         self._frees_rooms = frees_rooms
         self._cluster = cluster
+        self._placed = cluster.placed
         self._queue = queue
         self._scheduler_names = scheduler_names
         self._bindings = bindings
@@ -53,9 +54,27 @@ class EventHandlers:
         """The labels of the events that the last fact brought about, for metrics."""
 
     def put(self, item: KubeObject, now_s: float) -> None:
-        if isinstance(item, Pod):
-            self._put_pod(item, now_s)
+        if not isinstance(item, Pod):
+            self._put_other(item, now_s)
             return
+        if item.is_terminal:
+            self._remove_pod(item, now_s)  # a finished pod holds nothing any more
+            return
+        key = item.pod_key
+        old = self._pods.get(key)
+        if old is not None and old.metadata.uid != item.metadata.uid:
+            self._remove_pod(old, now_s)
+            old = None
+        if isinstance(item, UnreadPod):
+            self._put_unread(old, key, now_s)
+            return
+        self._pods[key] = item
+        if item.spec.node_name:
+            self._put_assigned(old, item, key, now_s)
+        else:
+            self._put_pending(old, item, key, now_s)
+
+    def _put_other(self, item: KubeObject, now_s: float) -> None:
         old: KubeObject | None
         if isinstance(item, Node):
             row = self._cluster.table.rows.get(item.name)
@@ -107,24 +126,6 @@ class EventHandlers:
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
-    def _put_pod(self, pod: Pod, now_s: float) -> None:
-        if pod.is_terminal:
-            self._remove_pod(pod, now_s)  # a finished pod holds nothing any more
-            return
-        key = pod.pod_key
-        old = self._pods.get(key)
-        if old is not None and old.metadata.uid != pod.metadata.uid:
-            self._remove_pod(old, now_s)
-            old = None
-        if isinstance(pod, UnreadPod):
-            self._put_unread(old, key, now_s)
-            return
-        self._pods[key] = pod
-        if pod.spec.node_name:
-            self._put_assigned(old, pod, key, now_s)
-        else:
-            self._put_pending(old, pod, key, now_s)
-
     def _put_unread(self, old: Pod | None, key: PodKey, now_s: float) -> None:
         """A pod without a node that cannot be read is not scheduled. If it is being bound it goes on its way, and what
         it takes stays taken until it is heard of again."""
@@ -142,7 +143,7 @@ class EventHandlers:
             self._observers.steps(PodEvent(ADDED if old is None else UPDATED, pod, is_scheduled=True))
             if was_pending and pod.spec.scheduler_name in self._scheduler_names:
                 self._observers.steps(PodEvent(DELETED, pod, is_scheduled=False))
-        assumed = self._cluster.placed.get(key) if old is None else None
+        assumed = self._placed.get(key) if old is None else None
         nominated_nodes = self._cluster.nominations.node_by_uid
         nominated_node = nominated_nodes.get(waiting.uid, "") if nominated_nodes and waiting is not None else ""
         self._cluster.put_pod(pod, key)
@@ -167,11 +168,12 @@ class EventHandlers:
             return
         assumed = self._cluster.is_assumed(key)
         self._cluster.put_pod(pod, key)
-        if pod.is_terminating or (old is not None and old.spec.node_name):
+        is_terminating = pod.metadata.deletion_timestamp is not None
+        if is_terminating or (old is not None and old.spec.node_name):
             self._preemptions.pod_leaves(key, now_s)
         if assumed:
             self._queue.update_in_flight(old, self._cluster.pending[key])
-            if pod.is_terminating and not (old is not None and old.is_terminating):
+            if is_terminating and not (old is not None and old.is_terminating):
                 self._assumed_pod_leaves(pod, now_s)
             return
         if pod.spec.scheduler_name not in self._scheduler_names:

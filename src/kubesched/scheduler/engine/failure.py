@@ -98,14 +98,14 @@ class FailureHandler:
 
     def is_skipped(self, info: PodInfo) -> bool:
         """Whether there is nothing to decide for the pod: it is being deleted, or already has its node."""
-        is_assumed = self._cluster.is_assumed(info.key)
-        is_terminating = info.pod.is_terminating
-        if self._observers.steps is not None and (is_terminating or is_assumed):
+        is_terminating = info.pod.metadata.deletion_timestamp is not None
+        if not is_terminating and not self._cluster.is_assumed(info.key):
+            return False
+        if self._observers.steps is not None:
             self._observers.steps(PodSkipped(info))
         if is_terminating:
             self._warn(info, f"skip schedule deleting pod: {info.key}")
-            return True
-        return is_assumed
+        return True
 
     def is_still_wanted(self, queued: QueuedPodInfo) -> bool:
         """Brings a pod whose cycle paused up to date; False if it is gone or going, and its attempt over."""

@@ -214,24 +214,21 @@ class Scheduler:
             self.observers.steps(AttemptBegan(info))
         scheduler = self.schedulers[info.pod.spec.scheduler_name]
         plain = scheduler.profile
+        started_s = 0.0
         try:
             if self.metrics.watch is not None:
                 scheduler.profile = self.metrics.sampled(plain) or plain
-            self._attempt(queued, scheduler, now_s)
+                started_s = self.metrics.cycle_started()
+            if self.paused is not None and self.paused.takes(queued, scheduler, started_s):
+                self._take_decisions(self.paused, now_s)
+            else:
+                self._decided(queued, scheduler, scheduler.decide(info), started_s, now_s)
         except Exception as bug:
             self._binding_cycles.attempt_broke(queued, bug, now_s)
             raise
         finally:
             scheduler.profile = plain
         return True
-
-    def _attempt(self, queued: QueuedPodInfo, scheduler: ProfileScheduler, now_s: float) -> None:
-        """Step 2."""
-        started_s = 0.0 if self.metrics.watch is None else self.metrics.cycle_started()
-        if self.paused is not None and self.paused.takes(queued, scheduler, started_s):
-            self._take_decisions(self.paused, now_s)
-        else:
-            self._decided(queued, scheduler, scheduler.decide(queued.info), started_s, now_s)
 
     def _take_decisions(self, paused: PausedCycles, now_s: float) -> None:
         for queued, scheduler, decision, started_s in paused.decisions():

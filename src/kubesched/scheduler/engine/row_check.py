@@ -188,10 +188,7 @@ def check_row_beside(
     """Whether the pod fits on the row if the others ran there too."""
     steps = steps_within_node(profile, cycle, pod)
     if steps is not None:
-        imagined = ImaginedNode(NodeRow(cluster.table, row))
-        for other in others:
-            imagined.bring(other)
-        return check_node(steps, cycle, pod, imagined)
+        return check_node(steps, cycle, pod, imagined_with(others, NodeRow(cluster.table, row)))
     with cluster.with_pods(others, row):
         for other in others:
             change_state(profile, cycle, pod, other, cluster, row, adding=True)
@@ -201,17 +198,12 @@ def check_row_beside(
     return status
 
 
-def check_beside_nominated(
-    cluster: Cluster, steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeRow
-) -> Status:
-    """Of filters that look at one node at a time, whether they let the pod in beside those nominated to the node."""
-    nominated_pods = nominated_pods_on(cluster, pod, node.name)
-    if not nominated_pods:
-        return OK
+def imagined_with(others: Sequence[PodInfo], node: NodeRow) -> ImaginedNode:
+    """The node as it would be if the others ran there too."""
     imagined = ImaginedNode(node)
-    for other in nominated_pods:
+    for other in others:
         imagined.bring(other)
-    return check_node(steps, cycle, pod, imagined)
+    return imagined
 
 
 def check_node(steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:

@@ -158,7 +158,7 @@ class GroupQueue(NewerQueue):
         if profile is None:
             return
         known = self.member(info.key)
-        if info.uid in self._in_flight or (known is not None and known.uid == info.uid):
+        if info.uid in self._in_flight.by_uid or (known is not None and known.uid == info.uid):
             self.update(None, info, now_s)
             return
         if known is not None:  # of the same name, and gone: there can be only one

@@ -33,7 +33,7 @@ class DefaultPreemption:
         """A pod whose victims, or those of its group, are still being asked to go stays outside, so that it does not
         preempt twice."""
         is_preempting, uid, reason = self._handle.is_preempting, pod.uid, _STILL_PREEMPTING
-        if pod.spec.scheduling_group is not None and self._handle.group_features.preemption:
+        if pod.pod.spec.scheduling_group is not None and self._handle.group_features.preemption:
             group = self._handle.objects.pod_groups.get(group_key_of(pod.pod))
             if group is None:
                 return OK

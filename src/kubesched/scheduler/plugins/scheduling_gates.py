@@ -20,7 +20,7 @@ class SchedulingGates:
         """Has no arguments, and looks at nothing but the pod."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        gates = pod.spec.scheduling_gates
+        gates = pod.pod.spec.scheduling_gates
         if not gates:
             return OK
         return Status.unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")

@@ -95,7 +95,7 @@ class SchedulingQueue:
             return
         queued = QueuedPodInfo(info, profile, now_s)
         known = self._pods.by_key.get(queued.key)
-        if queued.uid in self._in_flight or (known is not None and known.uid == queued.uid):
+        if queued.uid in self._in_flight.by_uid or (known is not None and known.uid == queued.uid):
             self.update(None, info, now_s)
             return
         if known is not None:  # of the same name, and gone: there can be only one
@@ -126,7 +126,7 @@ class SchedulingQueue:
 
     def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
         """A pod that is being tried changed: what that means is seen when it comes back. False if it is not."""
-        flying = self._in_flight.get(info.uid)
+        flying = self._in_flight.by_uid.get(info.uid)
         if flying is None:
             return False
         before = old or flying.info.pod
@@ -275,7 +275,7 @@ class SchedulingQueue:
     ) -> None:
         """Something changed: moves the pods for which it is worth another attempt. With `only`, of the pods that wait
         none but these; those in flight see the change in any case."""
-        if not self._pods.unschedulable and not self._in_flight:
+        if not self._pods.unschedulable.by_key and not self._in_flight.by_uid:
             return
         match = self._hints.match(event)
         if not match.is_of_interest:
@@ -291,7 +291,7 @@ class SchedulingQueue:
 
     def on_assigned_pod(self, old: Pod | None, new: Pod | None, now_s: float) -> None:
         """A pod with a node came (no `old`, or one without a node), changed or went (no `new`)."""
-        if not self._pods.unschedulable and not self._in_flight:
+        if not self._pods.unschedulable.by_key and not self._in_flight.by_uid:
             return
         if old is not None and not old.spec.node_name:
             old = None

@@ -108,45 +108,46 @@ class BackoffQueue:
 class UnschedulablePods:
     """In the order in which they came here."""
 
-    __slots__ = ("_by_plugin", "_filed_under", "_pods", "oldest_s")
+    __slots__ = ("_by_plugin", "_filed_under", "by_key", "oldest_s")
 
     def __init__(self) -> None:
-        self._pods: dict[PodKey, QueuedPodInfo] = {}
+        self.by_key: dict[PodKey, QueuedPodInfo] = {}
+        """To look at; mostly empty, which is asked for every change."""
         self._by_plugin: dict[str, dict[PodKey, QueuedPodInfo]] = {}
         self._filed_under: dict[PodKey, frozenset[str]] = {}
         self.oldest_s = inf
         """No pod has waited since earlier than this."""
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self.by_key)
 
     def __contains__(self, key: PodKey) -> bool:
-        return key in self._pods
+        return key in self.by_key
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return iter(self._pods.values())
+        return iter(self.by_key.values())
 
     def put(self, queued: QueuedPodInfo) -> bool:
         """Files it under the plugins that reject it now. Whether it was not here before."""
         key = queued.key
-        is_new = key not in self._pods
+        is_new = key not in self.by_key
         if not is_new:
             self._unfile(key)
-        self._pods[key] = queued
+        self.by_key[key] = queued
         if queued.hold is None or not queued.hold.ends_by_call:
             self._file(queued)
         self.oldest_s = min(self.oldest_s, queued.parked_since_s)
         return is_new
 
     def remove(self, key: PodKey) -> None:
-        if self._pods.pop(key, None) is not None:
+        if self.by_key.pop(key, None) is not None:
             self._unfile(key)
-            if not self._pods:
+            if not self.by_key:
                 self.oldest_s = inf
 
     def call(self, key: PodKey) -> None:
         """The pod is held back no more, perhaps: changes concern it again."""
-        queued = self._pods.get(key)
+        queued = self.by_key.get(key)
         if queued is not None and key not in self._filed_under:
             self._file(queued)
 
@@ -167,10 +168,10 @@ class UnschedulablePods:
 
     def waiting_longer_than(self, limit_s: float, now_s: float) -> list[QueuedPodInfo]:
         """Also finds out anew since when the oldest has waited."""
-        self.oldest_s = min((queued.parked_since_s for queued in self._pods.values()), default=inf)
+        self.oldest_s = min((queued.parked_since_s for queued in self.by_key.values()), default=inf)
         if now_s - self.oldest_s <= limit_s:
             return []
-        return [queued for queued in self._pods.values() if now_s - queued.parked_since_s > limit_s]
+        return [queued for queued in self.by_key.values() if now_s - queued.parked_since_s > limit_s]
 
     def _file(self, queued: QueuedPodInfo) -> None:
         plugins = self._filed_under[queued.key] = queued.rejectors
@@ -333,59 +334,54 @@ class InFlightPods:
     The log is cut where no pod needs its beginning any more; not at every return, but when it has doubled.
     """
 
-    __slots__ = ("_cut_at", "_first", "_log", "_pods")
+    __slots__ = ("_cut_at", "_first", "_log", "by_uid")
 
     def __init__(self) -> None:
-        self._pods: dict[str, QueuedPodInfo] = {}
+        self.by_uid: dict[str, QueuedPodInfo] = {}
+        """To look at."""
         self._log: list[ClusterChange] = []
         self._first = 0
         self._cut_at = _FEW
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self.by_uid)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return iter(self._pods.values())
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
-
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        return self._pods.get(uid)
+        return iter(self.by_uid.values())
 
     def named(self, key: PodKey) -> list[QueuedPodInfo]:
         """More than one if a pod was deleted during its attempt, and its successor is being tried already."""
-        return [queued for queued in self._pods.values() if queued.key == key]
+        return [queued for queued in self.by_uid.values() if queued.key == key]
 
     def start(self, queued: QueuedPodInfo) -> None:
         queued.flight_start = self._first + len(self._log)
-        self._pods[queued.uid] = queued
+        self.by_uid[queued.uid] = queued
 
     def end(self, uid: str) -> None:
-        if self._pods.pop(uid, None) is None or not self._log:
+        if self.by_uid.pop(uid, None) is None or not self._log:
             return
-        if not self._pods:
+        if not self.by_uid:
             self._first += len(self._log)
             self._log.clear()
             self._cut_at = _FEW
         elif len(self._log) >= self._cut_at:
             # Pods start in the order in which they stand here, so the first needs the longest part of the log.
-            oldest = next(iter(self._pods.values())).flight_start
+            oldest = next(iter(self.by_uid.values())).flight_start
             del self._log[: oldest - self._first]
             self._first = oldest
             self._cut_at = max(_FEW, 2 * len(self._log))
 
     def record(self, change: ClusterChange) -> None:
-        if self._pods:
+        if self.by_uid:
             self._log.append(change)
 
     def changes_since_start(self, uid: str) -> Sequence[ClusterChange] | None:
         """None if the pod is not in flight."""
-        queued = self._pods.get(uid)
+        queued = self.by_uid.get(uid)
         return None if queued is None else self._log[queued.flight_start - self._first :]
 
     def event_counts(self) -> Counter[str]:
         """What is kept in the log, by the label of the event; and the pods."""
         counts = Counter(change.match.label for change in self._log)
-        counts[POD_POPPED] = len(self._pods)
+        counts[POD_POPPED] = len(self.by_uid)
         return counts

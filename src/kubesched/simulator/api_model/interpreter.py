@@ -98,23 +98,24 @@ class EffectInterpreter:
             **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
             **(also or {}),
         }
+        self._then: dict[type, Callable[[Any], object]] = {}
+        """What follows an action that was not refused."""
 
     def carry_out(self, action: object) -> object:
         """The answer; None for what is not answered."""
-        handler = self._handlers.get(type(action))
-        return Failed(f"nobody carries out {type(action).__name__}") if handler is None else handler(action)
+        kind = type(action)
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return Failed(f"nobody carries out {kind.__name__}")
+        answer = handler(action)
+        then = self._then.get(kind)
+        if then is not None and type(answer) is not Failed:
+            then(action)
+        return answer
 
     def follow_up(self, kind: type, then: Callable[[Any], object]) -> None:
         """From here on, `then` is called with every action of this kind that was carried out and not refused."""
-        carry_out = self._handlers[kind]
-
-        def both(action: Any) -> object:
-            answer = carry_out(action)
-            if type(answer) is not Failed:
-                then(action)
-            return answer
-
-        self._handlers[kind] = both
+        self._then[kind] = then
 
     def _numbered_name(self, beginning: str) -> str:
         self._n_names += 1

@@ -102,14 +102,12 @@ class BenchWorld:
 
     def settle(self) -> None:
         """Carries out all effects, and those that follow from them."""
-        effects = self.loop.take_effects()
-        while effects:
+        while effects := self.loop.outbox.take():
             for effect in effects:
                 if type(effect.action) is not RecordEvent:  # nobody reads events here
                     self._carry_out(effect)
             while self._later:
                 self._store.write(self._later.pop(0))
-            effects = self.loop.take_effects()
 
     def carry_out_delayed(self) -> None:
         """Evictions whose time has come."""

@@ -17,7 +17,7 @@ from kubesched.framework.extension_points import Steps
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.cluster.journal import Journal
+from kubesched.scheduler.cluster.journal import PodLog
 from kubesched.scheduler.cluster.table import Table
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.bind import PodBinding
@@ -134,10 +134,8 @@ def requests_stay_when_a_pod_goes(patch: pytest.MonkeyPatch) -> None:
 @found_by(34)
 def the_cache_misses_pods_that_came(patch: pytest.MonkeyPatch) -> None:
     """What is kept for pods alike is not told of every pod that got its node."""
-    changed = Journal.pod_changed
-    patch.setattr(
-        Journal, "pod_changed", lambda self, row, info, added: None if added else changed(self, row, info, added)
-    )
+    append = PodLog.append
+    patch.setattr(PodLog, "append", lambda self, change: None if change[2] else append(self, change))
 
 
 @found_by(912)
@@ -184,7 +182,7 @@ def preemptions_never_end(patch: pytest.MonkeyPatch) -> None:
 
 def a_pod_that_does_not_wait_cannot_stop_waiting(patch: pytest.MonkeyPatch) -> None:
     def remove(self: UnschedulablePods, key: object) -> None:
-        del self._pods[key]  # type: ignore[arg-type]
+        del self.by_key[key]  # type: ignore[arg-type]
         self._unfile(key)  # type: ignore[arg-type]
 
     patch.setattr(UnschedulablePods, "remove", remove)

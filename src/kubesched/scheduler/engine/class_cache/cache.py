@@ -47,35 +47,35 @@ class RecentlyUsed(Generic[Kept]):
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
+        self.kept: OrderedDict[Hashable, Kept] = OrderedDict()
         """In the order of their last use."""
         self._last: tuple[Hashable, Kept] | None = None
         """The one used last: pods of a workload often come one after another."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
 
     def use(self, key: Hashable) -> Kept | None:
         """What is kept for this signature (or with what claims ask), which counts as used now."""
         last = self._last
         if last is not None and last[0] is key:
             return last[1]
-        found = self._kept.get(key)
+        found = self.kept.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self.kept.move_to_end(key)
             self._last = key, found
         return found
 
     def keep(self, key: Hashable, value: Kept) -> None:
         """Counts as used now."""
-        self._kept[key] = value
-        self._kept.move_to_end(key)
+        self.kept[key] = value
+        self.kept.move_to_end(key)
         self._last = key, value
-        while len(self._kept) > self.most:
-            self._kept.popitem(last=False)
+        while len(self.kept) > self.most:
+            self.kept.popitem(last=False)
 
     def drop(self, key: Hashable) -> None:
-        self._kept.pop(key, None)
+        self.kept.pop(key, None)
         self._last = None
 
 
@@ -103,7 +103,7 @@ class ClassCache:
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, but for open rows, up to date; None if that is not known."""
-        if not self._failed or self._cluster.nominations.has(pod):
+        if not self._failed.kept or self._cluster.nominations.has(pod):
             return None
         return self.find_failed_signature(pod)
 

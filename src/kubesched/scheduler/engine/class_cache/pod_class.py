@@ -276,8 +276,9 @@ class PodClass:
         n = len(order)
         if enough < n and not closed:
             rows = going_round(order, start, enough + 1)  # without one more, the search would see all nodes
-            self._freshen(rows)
-            if _all(self.fits.take(rows)) and self._cluster_lets_in(rows):
+            if self._n_stale:
+                self._freshen(rows)
+            if _all(self.fits.take(rows)) and (not self.layers.cluster.filters or self._cluster_lets_in(rows)):
                 return rows[:-1], enough
         if not self._finds_near(order, start, enough + len(closed)):
             self._freshen(order)
@@ -304,12 +305,10 @@ class PodClass:
     def _cluster_lets_in(self, rows: RowArray) -> bool:
         """Whether the plugins that look at the whole cluster let the pod in on all these; False also if that is not
         worth the question."""
-        filters = self.layers.cluster.filters
-        if not filters:
-            return True
         if not self._first_found_do:
             return False
-        accepted = self._passing(filters, self.nodes.gathered(rows), np.ones(len(rows), dtype=np.bool_))
+        all_of_them = np.ones(len(rows), dtype=np.bool_)
+        accepted = self._passing(self.layers.cluster.filters, self.nodes.gathered(rows), all_of_them)
         return _all(accepted)
 
     def totals(self, rows: RowArray) -> Scores:

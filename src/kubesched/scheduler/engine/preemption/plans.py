@@ -162,13 +162,17 @@ class PreemptionPlans:
         while True:
             stop = _stop(known, enough)
             unknown = (known[:stop] == _UNKNOWN).nonzero()[0]
-            if len(unknown) == 0:
-                candidates: RowArray = rows[(_are_candidates(known[:stop]).nonzero()[0] + start) % n]
-                return candidates
-            missing = max(enough - int(np.count_nonzero(_are_candidates(known[: unknown[0]]))), 1)
-            for place in unknown[:missing].tolist():
-                row = int(rows[(place + start) % n])
-                known[place] = self._keep(row, make(row))
+            if len(unknown):
+                missing = max(enough - int(np.count_nonzero(_are_candidates(known[: unknown[0]]))), 1)
+                has_more = len(unknown) > missing
+                for place in unknown[:missing].tolist():
+                    row = int(rows[(place + start) % n])
+                    known[place] = found = self._keep(row, make(row))
+                    has_more = has_more or found & _IS_CANDIDATE != 0  # then the search stops earlier, perhaps
+                if has_more:
+                    continue
+            candidates: RowArray = rows[(_are_candidates(known[:stop]).nonzero()[0] + start) % n]
+            return candidates
 
     def _makes_no_candidate(self, rows: RowArray, start: int, make: MakePlan) -> bool:
         """Makes the plans that are missing, from `start` on, until one is a candidate; mostly none or one is missing,

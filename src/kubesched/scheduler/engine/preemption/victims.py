@@ -217,16 +217,16 @@ class DryRun:
     def with_plans(self, row: int, plans: PreemptionPlans) -> Candidate | Status:
         """The same, without a trial where the plans know what it comes to: from a node that is alike, or because those
         who stay are in the way."""
-        table, pod = self._cluster.table, self._pod
-        nominations = self._cluster.nominations
-        nominated_pods = nominated_pods_on(self._cluster, pod, table.names[row]) if nominations else []
+        table, pod, priority = self._cluster.table, self._pod, self._pod.priority
         pods = table.pods.on(row)
-        if not self._only_amounts_count:
-            return self._unless_in_vain(row, pods, nominated_pods, plans)
-        priority = pod.priority
-        lower = sorted([other for other in pods if other.priority < priority], key=importance)
+        lower = [other for other in pods if (other.pod.spec.priority or 0) < priority]
         if not lower:
             return NO_VICTIMS
+        nominations = self._cluster.nominations
+        nominated_pods = nominated_pods_on(self._cluster, pod, table.names[row]) if nominations.node_by_uid else []
+        if not self._only_amounts_count:
+            return self._unless_in_vain(row, pods, nominated_pods, plans)
+        lower.sort(key=importance)
         if check_node(self._about_nodes, self._cycle, pod, NodeRow(table, row)) is not OK:
             return self(row)
         likeness = (

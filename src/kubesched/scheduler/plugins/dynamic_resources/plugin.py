@@ -143,7 +143,7 @@ class DynamicResources:
     # -- extension points ---------------------------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        if not pod.spec.resource_claims:
+        if not pod.pod.spec.resource_claims:
             return OK
         try:
             claims_of(pod.pod, self._find_claim, of_groups=self._rules.has_claims)
