@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from kubesched.explanation.placement import NodeAnswer, UnknownNodeError
     from kubesched.explanation.targets import TargetError
     from kubesched.k8s.errors import KubeschedError, KubeschedWarning
-    from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
-    from kubesched.k8s.manifest_files import InputError
+    from kubesched.k8s.loaded_cluster import InputError, LoadedCluster, NoSuchObjectError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
@@ -137,7 +136,7 @@ _HOMES = {
     "ConsolidationReport": "kubesched.planning.consolidate.report",
     "consolidate": "kubesched.planning.consolidate.consolidation",
     "Explanation": "kubesched.explanation.explain",
-    "InputError": "kubesched.k8s.manifest_files",
+    "InputError": "kubesched.k8s.loaded_cluster",
     "KubeschedError": "kubesched.k8s.errors",
     "KubeschedWarning": "kubesched.k8s.errors",
     "NodeAnswer": "kubesched.explanation.placement",

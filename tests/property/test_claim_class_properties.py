@@ -22,7 +22,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kubesched.framework import PodInfo
-from kubesched.framework.claim_questions import ClaimQuestion
+from kubesched.framework.caching import ClaimQuestion
 from kubesched.scheduler.engine.class_cache.claims import QuestionBook
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources, plugin
 from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from harness.workload_manifests import objects, workload
 from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, UpdateObject
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, SeededNames, UpdateObject
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER, JobFailures, completion_index, count
 from kubesched.k8s.workloads.jobs import sync_job
-from kubesched.k8s.workloads.names import SeededNames
 
 PARALLELISM = 3
 HOURS_S = 3600.0

@@ -4,7 +4,7 @@ they are asked for, whole or not at all.
 What cannot be read or written is an `InputError` of one line that names the file. Kinds that scheduling does not look
 at are left out, with a warning.
 
-Next: `kubesched.k8s.manifest_files`, which reads.
+Next: `kubesched.k8s.loaded_cluster`, which reads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kubesched.k8s.manifest_files import InputError, bounded, files_of, manifests_in, read_file
+from kubesched.k8s.loaded_cluster import InputError, bounded, files_of, manifests_in, read_file
 from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests, WrittenObject
 
 __all__ = [

@@ -34,7 +34,7 @@ EXITS = {"yes": 0, "no": 1, "undecided": 3}
 def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -> None:
     if filename is None:
         return
-    from kubesched.k8s.manifest_files import read_file
+    from kubesched.k8s.loaded_cluster import read_file
     from kubesched.planning.plan.certificate import check_certificate
     from kubesched.planning.plan.model import PlanError
 

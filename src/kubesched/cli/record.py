@@ -86,7 +86,7 @@ def record(
 
 
 def _anonymiser(wanted: bool, key_file: str | None) -> Anonymiser | None:
-    from kubesched.k8s.manifest_files import read_file
+    from kubesched.k8s.loaded_cluster import read_file
     from kubesched.simulator.recording.anonymous import Anonymiser
 
     if key_file is not None:

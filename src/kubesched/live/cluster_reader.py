@@ -28,7 +28,7 @@ from kubesched.k8s.dumped_kinds import ALL_RESOURCES, GATED_RESOURCES
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.stand_ins import UnreadPod
+from kubesched.k8s.model.partial_reading import UnreadPod
 
 INDISPENSABLE: tuple[type[KubeObject], ...] = (Node, Pod)
 """Without these an answer would be about another cluster."""

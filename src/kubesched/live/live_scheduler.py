@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
+from kubesched.k8s.client.event_forms import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.k8s.client.event_recorder import EventRecorder
-from kubesched.k8s.client.event_recorder.events import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.k8s.client.leader_election import (
     ElectionTiming,
     LeaderCallbacks,

@@ -26,9 +26,8 @@ from kubesched.k8s.client.list_watch import InformerHandler
 from kubesched.k8s.client.list_watch.decoding import SetAside
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.partial_reading import read_partly
+from kubesched.k8s.model.partial_reading import bare_stand_in_for, described, read_partly, stand_in_for
 from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice, with_rule_taints
-from kubesched.k8s.model.stand_ins import bare_stand_in_for, described, stand_in_for
 
 TAINT_RULES = Resource(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False, ("v1alpha3",))
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubesched.k8s.manifest_files import MOST_BYTES, InputError, read_file
+from kubesched.k8s.loaded_cluster import MOST_BYTES, InputError, read_file
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.kubernetes_yaml import in_one_line, load_documents
 from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.loaded_cluster import path_exists
-from kubesched.k8s.manifest_files import manifests_in, read_file
+from kubesched.k8s.loaded_cluster import manifests_in, path_exists, read_file
 from kubesched.k8s.model.apps import Deployment, Job, ReplicaSet, ReplicaSetSpec, StatefulSet
 from kubesched.k8s.model.core import Pod, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.manifests import Kinds

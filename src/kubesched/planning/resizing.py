@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.manifest_files import read_file
+from kubesched.k8s.loaded_cluster import read_file
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import (
     Container,

@@ -29,10 +29,9 @@ from kubesched.k8s.model.quantity import Quantity, parse
 from kubesched.k8s.model.quota_usage import PODS, is_in_scope, missing_amounts, scope_selectors, usage
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.k8s.workloads.actions import Bursts, CreateObject
+from kubesched.k8s.workloads.actions import Bursts, CreateObject, SeededNames
 from kubesched.k8s.workloads.admission import AdmissionError, with_object_defaults
 from kubesched.k8s.workloads.daemon_sets import DaemonRules, with_daemon_tolerations
-from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import SimulationInput, check
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import bursts_for

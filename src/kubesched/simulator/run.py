@@ -20,9 +20,8 @@ from kubesched.k8s.model.core import Node, ReplicationController
 from kubesched.k8s.model.manifests import collector_eased, collector_paused
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units
-from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts
+from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts, SeededNames
 from kubesched.k8s.workloads.admission import AdmissionError
-from kubesched.k8s.workloads.names import SeededNames
 from kubesched.older.config import Emulation
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop

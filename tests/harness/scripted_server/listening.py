@@ -22,7 +22,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.stand_ins import stand_in_for
+from kubesched.k8s.model.partial_reading import stand_in_for
 
 LONGEST_SKIPPED_S = 100.0
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
-from kubesched.k8s import manifest_files as files
+from kubesched.k8s import loaded_cluster as files
 from kubesched.simulator import loading
 from kubesched.testing import make
 

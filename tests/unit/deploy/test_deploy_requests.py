@@ -11,7 +11,7 @@ import pytest
 from deploy_rights import CLUSTER, LEASE, READ, Right, is_allowed, right_for
 
 from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus
-from kubesched.k8s.client.event_recorder.events import CoreV1Form, EventsV1Form
+from kubesched.k8s.client.event_forms import CoreV1Form, EventsV1Form
 from kubesched.k8s.client.lease import LeaseLock, LeaseSpec
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import ObjectMeta, PodKey

@@ -9,7 +9,7 @@ import pytest
 from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
 from kubesched.k8s.model.core import Node, Service
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.actions import SeededNames
 from kubesched.simulator.api_model.interpreter import ObjectEffects
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 

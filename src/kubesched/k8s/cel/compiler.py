@@ -16,7 +16,7 @@ from kubesched.k8s.cel import calls, containers, control_flow, steps
 from kubesched.k8s.cel.containers import Qualifier, build_list, build_map, build_struct
 from kubesched.k8s.cel.control_flow import Iteration, first_present, optional_map, present_or
 from kubesched.k8s.cel.errors import CelCompileError, CelError, CelEvaluationError
-from kubesched.k8s.cel.library.environment import DEVICE_VARIABLE
+from kubesched.k8s.cel.library import DEVICE_VARIABLE
 from kubesched.k8s.cel.library.standard import CONVERSIONS
 from kubesched.k8s.cel.nodes import (
     CallExpr,

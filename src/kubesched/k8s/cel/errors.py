@@ -4,7 +4,7 @@ Messages are the ones that cel-go and Kubernetes give, because users see them in
 count code points from 0, lines from 1 and columns from 0; a message shows columns from 1, the line it is about, and a
 mark under the place, as cel-go prints it.
 
-Next: `lexer` is the first to find something wrong.
+Next: `parser` is the first to find something wrong.
 """
 
 from __future__ import annotations

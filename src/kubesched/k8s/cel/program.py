@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kubesched.k8s.cel import library
 from kubesched.k8s.cel.checker import Checker, FieldTypes, may_be_result, validate
 from kubesched.k8s.cel.compiler import Compiler
 from kubesched.k8s.cel.errors import CelAbort, CelCompileError, CelEvaluationError, SourceText
 from kubesched.k8s.cel.kinds import CelFunction, CelType
-from kubesched.k8s.cel.library import environment, quantities
+from kubesched.k8s.cel.library import quantities
 from kubesched.k8s.cel.library.quantities import Semver, SemverError
 from kubesched.k8s.cel.nodes import Expr
 from kubesched.k8s.cel.operations import DomainMap
@@ -183,8 +184,8 @@ def compile(expression: str, *, list_type_attributes: bool = False) -> Program:
 def check(source: SourceText, list_type_attributes: bool) -> Expr:
     """The typed tree of a selector; raises CelCompileError if it is none."""
     tree = parse(source)
-    fields = environment.DeviceFields(list_type_attributes)
-    checker = Checker(source, environment.VARIABLES, environment.TYPE_NAMES, fields, environment.FUNCTIONS)
+    fields = library.DeviceFields(list_type_attributes)
+    checker = Checker(source, library.VARIABLES, library.TYPE_NAMES, fields, library.FUNCTIONS)
     output = checker.check(tree)
     source.raise_issues()
     validate(tree, source)
@@ -240,10 +241,10 @@ def compile_expression(
 ) -> Expression:
     """Checks and compiles a text; raises CelCompileError. `functions` are added to the usual ones."""
     source = SourceText(text)
-    known = environment.FUNCTIONS if functions is None else {**environment.FUNCTIONS, **functions}
+    known = library.FUNCTIONS if functions is None else {**library.FUNCTIONS, **functions}
     try:
         tree = parse(source)
-        checker = Checker(source, variables, environment.TYPE_NAMES, fields or StructFields(), known)
+        checker = Checker(source, variables, library.TYPE_NAMES, fields or StructFields(), known)
         output = checker.check(tree)
         source.raise_issues()
         validate(tree, source)

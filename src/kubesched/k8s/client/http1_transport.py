@@ -5,7 +5,7 @@ most `MAX_CONNECTIONS`, kept open between requests, first come first served. A c
 of the current epoch and not idle for too long. Who waits longest gets the next connection or the right to open one.
 A watch has a connection of its own, which is not counted.
 
-Next: `http1_connection`, `http1_stream`; `aiohttp_transport` for the other way.
+Next: `http1_connection`; `aiohttp_transport` for the other way.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from kubesched.k8s.client.http1_connection import Http1Connection, NoAnswer
-from kubesched.k8s.client.http1_stream import Http1Stream
+from kubesched.k8s.client.http1_connection import Http1Connection, Http1Stream, NoAnswer
 from kubesched.k8s.client.target import Headers, ServerTarget
 from kubesched.k8s.client.transport import (
     CONNECT_TIMEOUT_S,

@@ -30,9 +30,15 @@ from kubesched.k8s.client.kubeconfig_file import (
     UserEntry,
     read_kubeconfigs,
 )
-from kubesched.k8s.client.proxy import ProxyUrlError, check_proxy_url, proxy_from_environment
-from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, trust
+from kubesched.k8s.client.target import (
+    ProxyUrlError,
+    ServerTarget,
+    TlsMaterialError,
+    check_proxy_url,
+    make_tls_context,
+    proxy_from_environment,
+    trust,
+)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

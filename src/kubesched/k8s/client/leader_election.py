@@ -28,7 +28,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kubesched.k8s.client.event_recorder.events import NORMAL, EventToRecord
+from kubesched.k8s.client.event_forms import NORMAL, EventToRecord
 from kubesched.k8s.client.lease import LOCK_ERRORS, LeaseLock, LeaseSpec, print_micro_time
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model import limit_ranges, quantity, quota_usage
+from kubesched.k8s.model import limits, quantity, quota_usage
 from kubesched.k8s.model.core import (
     Affinity,
     Container,
@@ -56,7 +56,7 @@ def with_object_defaults(item: KubeObject) -> KubeObject:
         return replace(item, volume_binding_mode=IMMEDIATE)
     elif isinstance(item, LimitRange):
         written = msgspec.to_builtins(item)
-        limit_ranges.complete(written)
+        limits.complete(written)
         return msgspec.convert(written, LimitRange)
     return item
 
@@ -302,8 +302,8 @@ def within_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
         return pod
     rules = [msgspec.to_builtins(one) for one in sorted(ranges, key=lambda one: one.name)]
     written = msgspec.to_builtins(pod)
-    limit_ranges.apply_defaults(written, rules)
-    if violation := limit_ranges.first_violation(written, rules):
+    limits.apply_defaults(written, rules)
+    if violation := limits.first_violation(written, rules):
         raise AdmissionError(violation)
     return msgspec.convert(written, Pod)
 
@@ -311,7 +311,7 @@ def within_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
 def refuse_claim_out_of_range(claim: PersistentVolumeClaim, ranges: Iterable[LimitRange]) -> None:
     """Raises AdmissionError."""
     rules = (msgspec.to_builtins(one) for one in sorted(ranges, key=lambda one: one.name))
-    if violation := limit_ranges.first_claim_violation(msgspec.to_builtins(claim), rules):
+    if violation := limits.first_claim_violation(msgspec.to_builtins(claim), rules):
         raise AdmissionError(violation)
 
 

@@ -55,8 +55,7 @@ from kubesched.k8s.model.volume_claims import (
     waits_for_first_consumer,
 )
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import NameSource, Plan
 from kubesched.k8s.workloads.templates import owner_reference
 
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"

@@ -23,8 +23,7 @@ from kubesched.k8s.model.core import (
 )
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, Selector
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, find_untolerated
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import NameSource, Plan
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
 from kubesched.k8s.workloads.replicas import share_of
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions, pod_from_template

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.apps import Job, JobStatus, PodFailureOnExitCodes, UncountedTerminatedPods
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.reported_pods import ReportedPod
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import NameSource
 from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_SUCCEEDED, AnnotationError, condition_of, exit_code
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
 

@@ -14,8 +14,7 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
-from kubesched.k8s.workloads.actions import UNPACED, Bursts, Plan
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import UNPACED, Bursts, NameSource, Plan
 from kubesched.k8s.workloads.pod_states import available_next_s, is_active, is_ready
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
 

@@ -18,7 +18,7 @@ from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, Replic
 from kubesched.k8s.model.core import Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
 from kubesched.k8s.model.quantity import QuantityError, parse
-from kubesched.k8s.workloads.names import safe_hash
+from kubesched.k8s.workloads.actions import safe_hash
 
 EMPTY_TEMPLATE = PodTemplateSpec()
 

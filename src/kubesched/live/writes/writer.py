@@ -43,9 +43,9 @@ from kubesched.framework.effects import (
     WriteObject,
 )
 from kubesched.k8s.client.errors import ClientConfigError, NotSent
-from kubesched.k8s.client.event_recorder.events import EventToRecord, pod_reference
+from kubesched.k8s.client.event_forms import EventToRecord, pod_reference
 from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
+from kubesched.k8s.client.target import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.manifest_files import read_file
+from kubesched.k8s.loaded_cluster import read_file
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.partial_reading import plain_problem
 

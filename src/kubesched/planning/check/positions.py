@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from kubesched.k8s.manifest_files import files_of
+from kubesched.k8s.loaded_cluster import files_of
 from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubesched.k8s.loaded_cluster import Document, read_objects
-from kubesched.k8s.manifest_files import read_file
+from kubesched.k8s.loaded_cluster import Document, read_file, read_objects
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import plain_problem

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubesched.k8s.client.event_recorder import NORMAL, WARNING
+from kubesched.k8s.client.event_forms import NORMAL, WARNING
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, PodDisruptionBudget, ReplicationController

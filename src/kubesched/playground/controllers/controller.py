@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesched.k8s.client.event_recorder import NORMAL, EventSource, RecordEvent
+from kubesched.k8s.client.event_forms import NORMAL
+from kubesched.k8s.client.event_recorder import EventSource, RecordEvent
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.k8s.workloads.names import SAFE_LETTERS
+from kubesched.k8s.workloads.actions import SAFE_LETTERS
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.kinds import DiscoveredKinds, Homes, home_of, kind_name
 from kubesched.playground.controllers.plan_writer import PlanWriter

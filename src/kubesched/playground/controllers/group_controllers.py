@@ -1,6 +1,6 @@
 """Pod groups: one that is deleted stays until its last pod has ended, and jobs get one of their own.
 
-Next: `kubesched.k8s.workloads.job_groups` for which jobs, and what they get.
+Next: `kubesched.k8s.workloads.jobs` for which jobs, and what they get.
 """
 
 from __future__ import annotations
@@ -13,14 +13,7 @@ from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.scheduling import GROUP_VERSION, PROTECTION_FINALIZER, PodGroup, Workload, group_key_of
-from kubesched.k8s.workloads.job_groups import (
-    is_group_of,
-    is_new,
-    is_workload_of,
-    needs_group,
-    pod_group_for,
-    workload_for,
-)
+from kubesched.k8s.workloads.jobs import is_group_of, is_new, is_workload_of, needs_group, pod_group_for, workload_for
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.volume_controllers import is_held, let_go
 

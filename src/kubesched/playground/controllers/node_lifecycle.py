@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.client.event_recorder import WARNING
+from kubesched.k8s.client.event_forms import WARNING
 from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject

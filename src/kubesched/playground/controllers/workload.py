@@ -22,7 +22,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.event_recorder import NORMAL, WARNING
+from kubesched.k8s.client.event_forms import NORMAL, WARNING
 from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet

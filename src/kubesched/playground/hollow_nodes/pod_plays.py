@@ -17,7 +17,8 @@ from functools import partial
 
 import msgspec
 
-from kubesched.k8s.client.event_recorder import NORMAL, WARNING, EventSource, RecordEvent, pod_reference
+from kubesched.k8s.client.event_forms import NORMAL, WARNING, pod_reference
+from kubesched.k8s.client.event_recorder import EventSource, RecordEvent
 from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject

@@ -20,9 +20,9 @@ import numpy as np
 from kubesched.framework.nodes import MISSING
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.partial_reading import UnreadPod
 from kubesched.k8s.model.requests import PODS, PodResources, node_units, pod_resources
 from kubesched.k8s.model.selectors import EVERYTHING
-from kubesched.k8s.model.stand_ins import UnreadPod
 from kubesched.scheduler.cluster.cluster import Cluster
 from kubesched.scheduler.cluster.columns import NumberColumn, ValueColumn
 from kubesched.scheduler.cluster.table import Table

@@ -12,8 +12,8 @@ from kubesched.framework import events
 from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.partial_reading import UnreadPod
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
-from kubesched.k8s.model.stand_ins import UnreadPod
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.failure import nomination_over, place_freed

@@ -15,13 +15,13 @@ from kubesched.framework.caching import (
     FollowsNodes,
     FollowsObjects,
     FollowsPods,
+    LooksAtClaims,
     Scope,
     filter_scope_for,
     reads_objects,
     score_scope_for,
     states_scope,
 )
-from kubesched.framework.claim_questions import LooksAtClaims
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import (
     Bind,

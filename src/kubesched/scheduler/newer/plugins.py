@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework.claim_questions import ClaimQuestion
+from kubesched.framework.caching import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import Hint
 from kubesched.framework.handle import Handle, Objects

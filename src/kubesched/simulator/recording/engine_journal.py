@@ -27,8 +27,8 @@ import msgspec
 
 from kubesched.framework.effects import Done, Effect, Failed, Withheld, Written
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.partial_reading import UnreadPod
 from kubesched.k8s.model.resource import ResourceClaim
-from kubesched.k8s.model.stand_ins import UnreadPod
 from kubesched.scheduler.engine.handle import PluginRequest
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.dynamic_resources.effects import ClaimConflict

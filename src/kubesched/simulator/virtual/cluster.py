@@ -17,8 +17,7 @@ from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, Recor
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.actions import Bursts
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import Bursts, NameSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.ledger import PodLedger

@@ -23,7 +23,7 @@ from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.times import parse_instant
 from kubesched.k8s.model.volume_claims import is_fully_bound
-from kubesched.k8s.workloads.actions import Action, Bursts, CreateObject, Plan, UpdateObject
+from kubesched.k8s.workloads.actions import Action, Bursts, CreateObject, NameSource, Plan, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.budgets import sync_budget
 from kubesched.k8s.workloads.claims import (
@@ -39,7 +39,6 @@ from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.k8s.workloads.job_pods import JobFailures
 from kubesched.k8s.workloads.jobs import sync_job
-from kubesched.k8s.workloads.names import NameSource
 from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions

@@ -19,7 +19,7 @@ from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.times import print_instant
-from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.actions import NameSource
 from kubesched.simulator.api_model.store import TypedStore
 
 Item = TypeVar("Item", bound=KubeObject)

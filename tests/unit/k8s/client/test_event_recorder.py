@@ -12,18 +12,19 @@ import pytest
 
 from harness.virtual_asyncio import run_virtually
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.event_recorder import (
+from kubesched.k8s.client.event_forms import (
     NORMAL,
     WARNING,
     CoreV1Form,
-    EventRecorder,
     EventsV1Form,
     EventToRecord,
+    SeriesBook,
     choose_form,
+    event_name,
     pod_reference,
+    shorten,
 )
-from kubesched.k8s.client.event_recorder.events import SeriesBook, event_name, shorten
-from kubesched.k8s.client.event_recorder.recorder import RecorderClocks
+from kubesched.k8s.client.event_recorder import EventRecorder, RecorderClocks
 
 POD = pod_reference("shop", "web-1", "uid-1")
 FAILED = EventToRecord(POD, WARNING, "FailedScheduling", "Scheduling", "0/3 nodes are available", "default-scheduler")

@@ -10,8 +10,15 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.event_recorder import NORMAL, EventBroadcaster, EventSource, EventToRecord
-from kubesched.k8s.client.event_recorder.recorder import ALIKE_WITHIN_S, COMBINED, MOST_ALIKE, AlikeEvents
+from kubesched.k8s.client.event_forms import NORMAL, EventToRecord
+from kubesched.k8s.client.event_recorder import (
+    ALIKE_WITHIN_S,
+    COMBINED,
+    MOST_ALIKE,
+    AlikeEvents,
+    EventBroadcaster,
+    EventSource,
+)
 from kubesched.k8s.model.storage import ObjectReference
 
 WEB = ObjectReference(kind="ReplicaSet", namespace="shop", name="web", uid="1", resource_version="7")

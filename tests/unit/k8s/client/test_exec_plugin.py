@@ -18,7 +18,7 @@ from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials, 
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.kubeconfig_file import EntryPlace, ExecEntry, ExecVariable
-from kubesched.k8s.client.tls import show_certificate
+from kubesched.k8s.client.target import show_certificate
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"

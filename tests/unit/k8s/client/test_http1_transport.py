@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kubesched.k8s.client import http1_stream
+from kubesched.k8s.client import http1_connection
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.http1_transport import Http1Transport
 from kubesched.k8s.client.target import ServerTarget
@@ -367,7 +367,7 @@ def test_a_stream_that_makes_no_sense_is_an_answer_lost(answer: bytes, why: str)
 
 
 def test_of_a_stream_that_nobody_reads_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1_stream, "_MOST_UNREAD", 1000)
+    monkeypatch.setattr(http1_connection, "_MOST_UNREAD", 1000)
     chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
     n_chunks = 20_000
 

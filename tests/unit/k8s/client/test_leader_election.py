@@ -11,7 +11,7 @@ import pytest
 
 from harness.fake_leases import LeaseRequester, LeaseStore, Trip
 from harness.virtual_asyncio import run_virtually
-from kubesched.k8s.client.event_recorder import EventToRecord
+from kubesched.k8s.client.event_forms import EventToRecord
 from kubesched.k8s.client.leader_election import (
     ElectionClocks,
     ElectionTiming,

@@ -6,15 +6,8 @@ import asyncio
 
 from harness.scripted_server import ScriptedServer
 from harness.scripted_server.routing import SERVED_KINDS
-from kubesched.k8s.client.event_recorder import (
-    NORMAL,
-    CoreV1Form,
-    EventRecorder,
-    EventsV1Form,
-    EventToRecord,
-    choose_form,
-    pod_reference,
-)
+from kubesched.k8s.client.event_forms import NORMAL, CoreV1Form, EventsV1Form, EventToRecord, choose_form, pod_reference
+from kubesched.k8s.client.event_recorder import EventRecorder
 from kubesched.k8s.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector, make_election_client
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.rest import RestClient

@@ -17,7 +17,7 @@ from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
 from kubesched.k8s.client.credentials.stored import basic
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig_file import EntryPlace
-from kubesched.k8s.client.tls import make_tls_context
+from kubesched.k8s.client.target import make_tls_context
 
 PLACE = EntryPlace(Path("/f"), "user", "u")
 NOW_S = 1000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.client.proxy import ProxyUrlError, check_proxy_url, proxy_from_environment
+from kubesched.k8s.client.target import ProxyUrlError, check_proxy_url, proxy_from_environment
 
 PROXY = "http://proxy:3128"
 

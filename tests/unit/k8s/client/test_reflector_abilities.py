@@ -12,8 +12,8 @@ from harness.scripted_server import ScriptedServer, following, until
 from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.partial_reading import UnreadPod
 from kubesched.k8s.model.resource import DeviceClass
-from kubesched.k8s.model.stand_ins import UnreadPod
 
 LOGGER = "kubesched.k8s.client.list_watch"
 

@@ -14,8 +14,7 @@ from loopback_servers import authority, loopback_identity, server_tls, serving
 
 from kubesched.k8s.client.errors import Unreachable
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
-from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.client.tls import make_tls_context
+from kubesched.k8s.client.target import ServerTarget, make_tls_context
 
 ONCE = RetryPolicy(max_attempts=1)
 

@@ -28,7 +28,7 @@ from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
-from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
+from kubesched.k8s.client.target import TlsMaterialError, make_tls_context, show_certificate
 
 ONCE = RetryPolicy(max_attempts=1)
 

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from harness.workload_manifests import objects, workload
 from kubesched.k8s.model.apps import Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.workloads.actions import BURST, Bursts, CreateObject, Plan
+from kubesched.k8s.workloads.actions import BURST, Bursts, CreateObject, Plan, SeededNames
 from kubesched.k8s.workloads.job_pods import JobFailures
 from kubesched.k8s.workloads.jobs import sync_job
-from kubesched.k8s.workloads.names import SeededNames
 from kubesched.k8s.workloads.replicas import sync_replicas
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from harness.workload_manifests import objects, workload
 from kubesched.k8s.model.apps import DaemonSet
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, SeededNames
 from kubesched.k8s.workloads.daemon_sets import node_of, sync_daemon_set
-from kubesched.k8s.workloads.names import SeededNames
 from kubesched.k8s.workloads.templates import Revisions
 from kubesched.testing import make
 from kubesched.testing.make import Manifest

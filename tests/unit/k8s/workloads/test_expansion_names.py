@@ -6,7 +6,7 @@ from itertools import islice
 
 from kubesched.k8s.model.core import Container, PodSpec, PodTemplateSpec
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.workloads.names import SAFE_LETTERS, SeededNames, safe_hash
+from kubesched.k8s.workloads.actions import SAFE_LETTERS, SeededNames, safe_hash
 from kubesched.k8s.workloads.templates import template_hash
 
 

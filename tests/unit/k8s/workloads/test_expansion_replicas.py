@@ -12,9 +12,8 @@ from kubesched.k8s.model.apps import Deployment, DeploymentStatus, ReplicaSet
 from kubesched.k8s.model.core import Pod, PodCondition, ReplicationController
 from kubesched.k8s.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
 from kubesched.k8s.model.times import parse_instant
-from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, SeededNames, UpdateObject
 from kubesched.k8s.workloads.deployments import ReplicaSetScale, ReplicaSetSizes, next_sizes, sync_deployment
-from kubesched.k8s.workloads.names import SeededNames
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
 from kubesched.k8s.workloads.replicas import least_valuable, sync_replicas
 from kubesched.testing import make

@@ -13,7 +13,7 @@ from kubesched.k8s.client.list_watch import SharedInformer
 from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.stand_ins import stand_in_for
+from kubesched.k8s.model.partial_reading import stand_in_for
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.kinds import WATCHED
 from kubesched.playground.hollow_nodes.fleet import _RESOURCES as OF_KUBELETS

@@ -11,7 +11,7 @@ from controlled_api_server import Body, Cluster, on_cluster
 
 from kubesched.k8s.model.apps import Job, JobSpec
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.workloads.job_groups import pod_group_for, workload_for
+from kubesched.k8s.workloads.jobs import pod_group_for, workload_for
 from kubesched.playground.controllers.runner import all_controllers
 
 _PODS = "/api/v1/namespaces/default/pods"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from kubesched.k8s.loaded_cluster import read_objects
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.actions import Bursts
-from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.actions import Bursts, SeededNames
 from kubesched.live.recorder import InformerStream, write_to
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of

@@ -3,7 +3,7 @@
 url() and isURL() have the parts of a URL. validate() of a format gives an optional list of complaints, none for a text
 that is fine; one of the formats is that of URLs.
 
-Next: `environment` puts all libraries together.
+Next: `library` puts all libraries together.
 """
 
 from __future__ import annotations

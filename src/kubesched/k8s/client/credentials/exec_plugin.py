@@ -24,8 +24,7 @@ import msgspec
 from kubesched.k8s.client.credentials.stored import bearer
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig_file import ClusterEntry, EntryPlace, ExecEntry, Placed
-from kubesched.k8s.client.target import Headers
-from kubesched.k8s.client.tls import TlsMaterialError
+from kubesched.k8s.client.target import Headers, TlsMaterialError
 from kubesched.k8s.errors import KubeschedError
 
 GROUP = "client.authentication.k8s.io"

@@ -26,8 +26,14 @@ from kubesched.k8s.client.credentials.stored import (
     bearer,
 )
 from kubesched.k8s.client.kubeconfig_file import AuthProviderEntry, EntryPlace, ExecEntry, Placed, UserEntry
-from kubesched.k8s.client.target import Credentials, Headers, NoCredentials
-from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
+from kubesched.k8s.client.target import (
+    Credentials,
+    Headers,
+    NoCredentials,
+    TlsMaterialError,
+    make_tls_context,
+    show_certificate,
+)
 
 
 class Impersonating:

@@ -8,7 +8,7 @@ The same holds for certificates: a client certificate (kubelets and certificate 
 that signs the server's (clusters replace theirs now and then). We look once a minute and after a 401. When new files
 cannot be used, for example because only one of two was written yet, what was loaded before stays.
 
-Next: `kubesched.k8s.client.tls`, which loads certificates; `from_user` and `kubesched.k8s.client.kubeconfig`, which
+Next: `kubesched.k8s.client.target`, which loads certificates; `from_user` and `kubesched.k8s.client.kubeconfig`, which
 make these.
 """
 
@@ -21,8 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.target import Credentials, Headers
-from kubesched.k8s.client.tls import TlsMaterialError
+from kubesched.k8s.client.target import Credentials, Headers, TlsMaterialError
 
 
 class StaticCredentials:

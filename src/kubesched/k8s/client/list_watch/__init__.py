@@ -10,6 +10,8 @@ deltas between reflector and informer (docs/concepts/list-watch.md says where it
 
 from kubesched.k8s.client.list_watch.informer import (
     EventHandlerFuncs,
+    IndexedLister,
+    IndexFunction,
     InformerHandler,
     ResourceEventHandler,
     SharedInformer,
@@ -21,7 +23,6 @@ from kubesched.k8s.client.list_watch.informers import (
     wait_for_cache_sync,
     wait_for_named_cache_sync,
 )
-from kubesched.k8s.client.list_watch.lister import IndexedLister, IndexFunction
 from kubesched.k8s.client.list_watch.log_lines import WatchError, WatchErrorHandler, default_watch_error_handler
 from kubesched.k8s.client.list_watch.requests import ListOptions, Pace
 

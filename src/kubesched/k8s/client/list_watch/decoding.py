@@ -1,8 +1,8 @@
 """Answers of an API server into typed objects: whole lists in one decode, watch events line by line.
 
 One object that cannot be read must not stop all others: it is handed on as `Unread`, with what is known of it. It is
-named once in the log, counted, and remembered until it can be read or is gone; `kubesched.k8s.model.stand_ins` says
-what it counts as meanwhile.
+named once in the log, counted, and remembered until it can be read or is gone; `kubesched.k8s.model.partial_reading`
+says what it counts as meanwhile.
 
 Next: `reflector`, which asks the server.
 """
@@ -26,12 +26,13 @@ from kubesched.k8s.model.partial_reading import (
     GARBLED,
     UNREADABLE,
     PartialReading,
+    StandIn,
     first_bad_amount,
     garbled,
     read_partly,
+    stand_in_for,
     tree_of,
 )
-from kubesched.k8s.model.stand_ins import StandIn, stand_in_for
 
 K = TypeVar("K", bound=KubeObject)
 

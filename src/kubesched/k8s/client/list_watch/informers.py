@@ -33,7 +33,7 @@ from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
 from kubesched.k8s.client.work_queue import end_all
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.stand_ins import StandIn, as_far_as_read, stand_in_for
+from kubesched.k8s.model.partial_reading import StandIn, as_far_as_read, stand_in_for
 
 REMIND_EVERY_S = 10.0
 

@@ -1,13 +1,13 @@
 """Limit ranges and resource quotas themselves: their defaults, what is wrong with them, their tables.
 
-What they do to others is in ``kubesched.k8s.model.limit_ranges`` and in ``verbs/writing.py``.
+What they do to others is in ``kubesched.k8s.model.limits`` and in ``verbs/writing.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubesched.k8s.model import limit_ranges, quantity
+from kubesched.k8s.model import limits, quantity
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import (
@@ -229,7 +229,7 @@ def _quota(obj: Object, of_limits: bool) -> str:
 
 LIMIT_RANGE = KindRules(
     metadata_again="all",
-    set_defaults=limit_ranges.complete,
+    set_defaults=limits.complete,
     validate=_limit_range_errors,
     columns=DEFAULT_COLUMNS,
 )

@@ -13,8 +13,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from kubesched.framework.caching import Scope
-from kubesched.framework.claim_questions import ClaimQuestion, LooksAtClaims
+from kubesched.framework.caching import ClaimQuestion, LooksAtClaims, Scope
 from kubesched.framework.extension_points import PreScore
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.scheduler.engine.profile import Profile

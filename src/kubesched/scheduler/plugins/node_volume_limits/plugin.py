@@ -15,8 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.caching import PodChange, Scope
-from kubesched.framework.claim_questions import ClaimQuestion
+from kubesched.framework.caching import ClaimQuestion, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle

@@ -2,7 +2,7 @@
 
 Refusals are raised as 403, in the admission plugins' words.
 
-What limit ranges fill in and refuse is in ``kubesched.k8s.model.limit_ranges``; ``quota_kinds.py`` has the rules of
+What limit ranges fill in and refuse is in ``kubesched.k8s.model.limits``; ``quota_kinds.py`` has the rules of
 limit ranges themselves.
 
 The service account is filled in, looked up, and its token mounted into every container only where the server is told to
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.k8s.model.limit_ranges import apply_defaults, first_claim_violation, first_violation
+from kubesched.k8s.model.limits import apply_defaults, first_claim_violation, first_violation
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.pods.placement import merge_tolerations
 from kubesched.playground.apiserver.served_resource import Object, WriteContext

@@ -1,15 +1,16 @@
-"""Writes events to the API server in the background. Recording never waits and never fails.
+"""Events for `kubectl describe`: taken at once, told apart from repetitions, written in the background.
 
-At most 50,000 events wait to be written; beyond that they are dropped and counted. A write that may yet succeed (no
-answer, server out of reach) is tried 12 times, about 10 s apart; one that the server refused is not tried again. While
-the server is away, the writers stand still with one event each, so nothing piles up but the queue.
+`EventRecorder.record` takes an `EventToRecord`. Recording never waits and never fails. At most 50,000 events wait to be
+written; beyond that they are dropped and counted. A write that may yet succeed (no answer, server out of reach) is
+tried 12 times, about 10 s apart; one that the server refused is not tried again. While the server is away, the writers
+stand still with one event each, so nothing piles up but the queue.
 
 `EventBroadcaster` is for controllers and kubelets, which write core v1. When one component has said the same reason
 about the same object ten times in ten minutes, with other words each time, all that follow are one event:
 "(combined from similar events): ...". What cannot be written because its namespace is about to go is passed over in
 silence.
 
-Next: `events` (what is the same event again, and how it is written).
+Next: `event_forms` (what is the same event again, and how it is written).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.k8s.client.event_recorder.events import (
+from kubesched.k8s.client.event_forms import (
     FINISH_AFTER_S,
     NORMAL,
     REFRESH_EVERY_S,

@@ -6,11 +6,11 @@ the objects concerned are. kube-scheduler's reference to a pod has its resourceV
 begins a new Event; where a reference has none, the note takes its place (the message of a pod that cannot be scheduled
 is also written into its status, hence both change together).
 
-An Event has two forms: events.k8s.io/v1, and core v1 where that is not served. A form says where Events are written,
-how one looks, and what changes when it occurs again. kube-scheduler uses core v1 for the election's own events in any
-case, and that form keeps neither the action nor the related object.
+An Event has two forms: events.k8s.io/v1, and core v1 where that is not served; `choose_form` asks the server. A form
+says where Events are written, how one looks, and what changes when it occurs again. kube-scheduler uses core v1 for the
+election's own events in any case, and that form keeps neither the action nor the related object.
 
-Next: `recorder` writes what comes out of here.
+Next: `event_recorder` writes what comes out of here.
 """
 
 from __future__ import annotations
