@@ -31,9 +31,8 @@ from kubesched.live.recorder import InformerStream, write_to
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.score import Seeded
-from kubesched.simulator.recording.lines import STRUCTS
+from kubesched.simulator.recording.lines import STRUCTS, RecordingWriter
 from kubesched.simulator.recording.reader import ObjectSeen, Recorded, Synced
-from kubesched.simulator.recording.writer import RecordingWriter
 from kubesched.simulator.replay.closed import PodLife, ReplayWorld
 from kubesched.simulator.replay.library import open_replay
 

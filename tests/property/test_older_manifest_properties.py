@@ -11,7 +11,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, Emulation, PolicyFile, emulate, generation_of
-from kubesched.older.config.algorithm_source import RefusedConfigurationError
+from kubesched.older.config.emulated import RefusedConfigurationError
 from kubesched.older.config.names import PLUGINS_OF_PREDICATES, PLUGINS_OF_PRIORITIES
 from kubesched.older.config.running import losses, manifest_of_then
 

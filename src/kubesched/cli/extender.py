@@ -101,9 +101,8 @@ def extender(
         raise click.UsageError("--no-cluster cannot be combined with --kubeconfig, --context or --bind")
     from kubesched.cli.extender_serving import ServingChoice, serve
     from kubesched.cli.files import InputError
-    from kubesched.plugin_tools.extender_server.access import TokenFileError
     from kubesched.plugin_tools.extender_server.outside_profiles import NoPluginsError
-    from kubesched.plugin_tools.extender_server.server import ListenError, ListenSettings
+    from kubesched.plugin_tools.extender_server.server import ListenError, ListenSettings, TokenFileError
     from kubesched.scheduler.config import ConfigError
 
     listen = ListenSettings(bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file)

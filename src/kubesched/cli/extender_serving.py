@@ -27,8 +27,6 @@ from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.logs import configure_logs
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.older.config.emulation import GivenConfiguration
-from kubesched.plugin_tools.extender_server.access import CallerRules, token_from
-from kubesched.plugin_tools.extender_server.binding import PluginBinder
 from kubesched.plugin_tools.extender_server.outside_profiles import (
     Endpoint,
     OutsideProfiles,
@@ -38,8 +36,14 @@ from kubesched.plugin_tools.extender_server.outside_profiles import (
 )
 from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, CallMetrics, ExtenderPages
 from kubesched.plugin_tools.extender_server.served_cluster import ClusterFollower, ServedCluster
-from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenSettings, url_of
-from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.plugin_tools.extender_server.server import (
+    CallerRules,
+    ExtenderServer,
+    ListenSettings,
+    token_from,
+    url_of,
+)
+from kubesched.plugin_tools.extender_server.verdicts import PluginBinder, PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugin_loading import assemble
 

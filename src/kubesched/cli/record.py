@@ -22,8 +22,8 @@ from kubesched.cli.scenario import SPAN
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
     from kubesched.simulator.recording.anonymous import Anonymiser
+    from kubesched.simulator.recording.lines import RecordingWriter
     from kubesched.simulator.recording.reader import Recorded
-    from kubesched.simulator.recording.writer import RecordingWriter
 
 UNREACHABLE_EXIT = 4
 _FLUSH_EVERY_S = 0.5
@@ -108,8 +108,7 @@ def _convert(sources: tuple[str, ...], path: Path, anonymiser: Anonymiser | None
     from kubesched.k8s.dumped_kinds import READ_RESOURCES
     from kubesched.live.recorder import write_to
     from kubesched.simulator.recording.imports import imported
-    from kubesched.simulator.recording.lines import chunks_of, unpacked
-    from kubesched.simulator.recording.writer import RecordingWriter
+    from kubesched.simulator.recording.lines import RecordingWriter, chunks_of, unpacked
 
     read = [(name, b"".join(unpacked(chunks_of(Path(name))))) for name in sources]
     events = imported(read)
@@ -129,9 +128,8 @@ async def _record(
 ) -> RecordingWriter:
     from kubesched.k8s.dumped_kinds import READ_RESOURCES
     from kubesched.live.recorder import check_readable, follow, write_to
-    from kubesched.simulator.recording.lines import segments_of
+    from kubesched.simulator.recording.lines import RecordingWriter, next_number, segments_of
     from kubesched.simulator.recording.reader import Synced
-    from kubesched.simulator.recording.writer import RecordingWriter, next_number
 
     await check_readable(target)
     writer = RecordingWriter(

@@ -27,9 +27,8 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.cluster_reader import ClusterReadError
 from kubesched.live.saved_form import saved_form
 from kubesched.simulator.recording.anonymous import Anonymiser
-from kubesched.simulator.recording.lines import BindingSeen
+from kubesched.simulator.recording.lines import BindingSeen, RecordingWriter
 from kubesched.simulator.recording.reader import BoundSeen, GapSeen, ObjectGone, ObjectSeen, Recorded, Synced
-from kubesched.simulator.recording.writer import RecordingWriter
 
 _FIRST_ANSWER_S = 10.0
 

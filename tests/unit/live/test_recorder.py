@@ -18,8 +18,8 @@ from kubesched.live.cluster_reader import ClusterReadError
 from kubesched.live.recorder import check_readable, follow, write_to
 from kubesched.live.shadow import Shadow, serving
 from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.simulator.recording.lines import RecordingWriter
 from kubesched.simulator.recording.reader import BoundSeen, GapSeen, RecordingReader
-from kubesched.simulator.recording.writer import RecordingWriter
 from kubesched.simulator.replay.judge import BindingJudge
 from kubesched.simulator.replay.library import open_replay
 

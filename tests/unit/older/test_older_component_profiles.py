@@ -14,7 +14,7 @@ from kubesched.older.config import (
     emulate,
     generation_of,
 )
-from kubesched.older.config.algorithm_source import RefusedConfigurationError
+from kubesched.older.config.emulated import RefusedConfigurationError
 from kubesched.scheduler.config import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"

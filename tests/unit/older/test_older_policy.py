@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
-from kubesched.older.config.algorithm_source import RefusedConfigurationError
+from kubesched.older.config.emulated import RefusedConfigurationError
 from kubesched.older.config.policy import load_policy
 from kubesched.scheduler.config import ConfigError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
-from kubesched.older.config.algorithm_source import RefusedConfigurationError
+from kubesched.older.config.emulated import RefusedConfigurationError
 
 
 def provided(version: str, provider: str | None = None, gates: dict[str, bool] | None = None) -> EmulatedProfile:

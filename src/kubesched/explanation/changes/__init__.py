@@ -1,7 +1,7 @@
 """The smallest changes that would make a pod fit, each of them tried out on the engine before it is told.
 
 Read `change` first (what a change is), then `search` (how they are found). `what_if` tries them out; the other modules
-know one kind each: `requests`, `freeing`, `opening`, `correcting`, `relaxing`, `adding`, `evictions`.
+know one or two kinds each: `requests`, `freeing`, `relaxing`, `adding`, `evictions`.
 """
 
 from kubesched.explanation.changes.change import Change, ChangeKind, Proposal

@@ -14,17 +14,20 @@ import numpy as np
 
 from kubesched.explanation.changes.adding import add_node
 from kubesched.explanation.changes.change import Change, ChangeKind, Proposal, Reluctance
-from kubesched.explanation.changes.correcting import correct_slips, label_node
 from kubesched.explanation.changes.evictions import evict_pods, raise_priority
-from kubesched.explanation.changes.freeing import free_resources, move_pods_in_the_way, propose_freeing
-from kubesched.explanation.changes.opening import (
+from kubesched.explanation.changes.freeing import (
+    free_resources,
+    move_pods_in_the_way,
+    propose_freeing,
     propose_tolerations,
     propose_uncordoning,
     tolerate_taints,
     uncordon_node,
 )
 from kubesched.explanation.changes.relaxing import (
+    correct_slips,
     drop_node_affinity,
+    label_node,
     lower_min_domains,
     propose_node_affinity,
     propose_pod_affinity,

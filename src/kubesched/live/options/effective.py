@@ -37,7 +37,7 @@ from kubesched.older.config import (
     emulated_in_config,
     generation_of,
 )
-from kubesched.older.config.algorithm_source import SYSTEM_NAMESPACE, RefusedConfigurationError
+from kubesched.older.config.emulated import SYSTEM_NAMESPACE, RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.running import losses, manifest_of_then, summary_lines
 from kubesched.scheduler import config

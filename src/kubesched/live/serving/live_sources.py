@@ -19,8 +19,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.explanation.emulated import explain_as_of_then
-from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
+from kubesched.explanation.explain import (
+    COMPLETE_SEARCH,
+    Explanation,
+    NotExplainableError,
+    explain_as_of_then,
+    explain_pending,
+)
 from kubesched.explanation.pod_groups import explain_group_in
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod

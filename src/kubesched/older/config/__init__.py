@@ -8,8 +8,15 @@ Next: `generations` for the facts of each version, `policy` for the Policy file.
 
 from __future__ import annotations
 
-from kubesched.older.config.algorithm_source import AlgorithmSource, PolicyConfigMap, PolicyFile, PolicyReference
-from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, Emulation
+from kubesched.older.config.emulated import (
+    AlgorithmSource,
+    EmulatedPlugin,
+    EmulatedProfile,
+    Emulation,
+    PolicyConfigMap,
+    PolicyFile,
+    PolicyReference,
+)
 from kubesched.older.config.emulation import emulate
 from kubesched.older.config.generations import EMULATED_VERSIONS, Generation, emulated_in_config, generation_of
 

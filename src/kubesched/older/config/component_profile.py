@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubesched.older.config.algorithm_source import AlgorithmSource, Refusals
 from kubesched.older.config.component_config import GROUP, convert_component_config
 from kubesched.older.config.emulated import (
+    AlgorithmSource,
     EmulatedPlugin,
     EmulatedProfile,
+    Refusals,
     check_affinity_weight,
     every_plugin,
     interface_of,

@@ -12,11 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.older.config import names
-from kubesched.older.config.algorithm_source import AUTOSCALER_PROVIDER, PROVIDERS
-from kubesched.older.config.component_config import OLDER_API_VERSIONS, convert_component_config
+from kubesched.older.config.component_config import (
+    DISK_LIMITS,
+    GONE,
+    OLDER_API_VERSIONS,
+    STRATEGIES,
+    NodePreferences,
+    Translation,
+    convert_component_config,
+)
+from kubesched.older.config.emulated import AUTOSCALER_PROVIDER, PROVIDERS
 from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolicy, RatioArgument, is_policy, load_policy
 from kubesched.older.config.policy_profile import ratio_args
-from kubesched.older.config.translation import DISK_LIMITS, GONE, STRATEGIES, NodePreferences, Translation
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration, plain
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.config.load import KIND, load, parse

@@ -16,27 +16,25 @@ import msgspec
 
 from kubesched.k8s import loaded_cluster
 from kubesched.older.config import names
-from kubesched.older.config.algorithm_source import (
-    AUTOSCALER_PROVIDER,
-    DEFAULT_PROVIDER,
-    PROVIDERS,
-    AlgorithmSource,
-    PolicyReference,
-    Refusals,
-    RefusedConfigurationError,
-    policy_reference,
-    provider_of,
-)
 from kubesched.older.config.component_profile import ComponentProfiles, settings_around_profiles
 from kubesched.older.config.conversion import Converted, convert_policy, convert_provider, load_any
 from kubesched.older.config.emulated import (
+    AUTOSCALER_PROVIDER,
     BIND_TIMEOUT_S,
+    DEFAULT_PROVIDER,
     HARD_AFFINITY_WEIGHT,
+    PROVIDERS,
+    AlgorithmSource,
     EmulatedPlugin,
     EmulatedProfile,
     Emulation,
+    PolicyReference,
+    Refusals,
+    RefusedConfigurationError,
     in_provided_order,
+    policy_reference,
     provided_beside,
+    provider_of,
 )
 from kubesched.older.config.generations import Generation, OlderGates, emulated_in_config, feature_gates
 from kubesched.older.config.policy import Policy, decode_policy, load_policy

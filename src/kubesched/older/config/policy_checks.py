@@ -10,7 +10,7 @@ import msgspec
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
-from kubesched.older.config.algorithm_source import Refusals, RefusedConfigurationError
+from kubesched.older.config.emulated import Refusals, RefusedConfigurationError
 from kubesched.older.config.generations import Generation
 from kubesched.older.config.names import EQUAL_PRIORITY
 from kubesched.older.config.policy import (

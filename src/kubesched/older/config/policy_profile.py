@@ -10,8 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from kubesched.older.config import names
-from kubesched.older.config.algorithm_source import AlgorithmSource, Refusals, RefusedConfigurationError
-from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, check_affinity_weight, policy_beside
+from kubesched.older.config.emulated import (
+    AlgorithmSource,
+    EmulatedPlugin,
+    EmulatedProfile,
+    Refusals,
+    RefusedConfigurationError,
+    check_affinity_weight,
+    policy_beside,
+)
 from kubesched.older.config.generations import Generation, OlderGates
 from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolicy, RatioArgument
 from kubesched.older.config.policy_checks import (

@@ -16,9 +16,15 @@ from typing import Any
 import msgspec
 
 from kubesched.older.config import names
-from kubesched.older.config.algorithm_source import AUTOSCALER_PROVIDER, DEFAULT_PROVIDER
 from kubesched.older.config.component_config import GROUP
-from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, Emulation, points_of
+from kubesched.older.config.emulated import (
+    AUTOSCALER_PROVIDER,
+    DEFAULT_PROVIDER,
+    EmulatedPlugin,
+    EmulatedProfile,
+    Emulation,
+    points_of,
+)
 from kubesched.older.config.generations import EVEN_PODS_SPREAD, RESOURCE_LIMITS, TAINT_NODES_BY_CONDITION, Generation
 from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolicy
 from kubesched.older.config.policy_profile import PolicyReader

@@ -1,9 +1,9 @@
 """The battery that tries a plugin out: clusters drawn from a seed, every extension point asked, the answers held
 against rules.
 
-Read in this order: `battery` (all checks on one plugin), `subject` (what is tried), `drawing` (on what), `trial` (how
-it is asked), `answer_checks` and the other modules of checks (the rules), `shrinking` (the smallest case that still
-breaks a rule), `report` (what is reported).
+Read in this order: `battery` (all checks on one plugin, and the smallest case that still breaks a rule), `subject`
+(what is tried), `drawing` (on what), `asking` (how it is asked), `answer_checks` and the other modules of checks (the
+rules), `report` (what is reported).
 """
 
 from kubesched.plugin_tools.check.battery import check_plugin

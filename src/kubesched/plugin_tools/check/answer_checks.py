@@ -15,11 +15,10 @@ from kubesched.framework import MAX_NODE_SCORE, MIN_NODE_SCORE, CycleState, Stat
 from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.extension_points import EnqueueExtensions, Reserve
 from kubesched.plugin_tools.check import asking
-from kubesched.plugin_tools.check.asking import BrokenPluginError, ScoreOutOfBoundsError
+from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial, ScoreOutOfBoundsError
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
-from kubesched.plugin_tools.check.trial import PluginTrial
 
 
 def forms_agree(subject: Subject, case: Case) -> RuleViolation | bool:

@@ -2,7 +2,7 @@
 
 So it can be written down and taken apart. Those of a cluster that somebody has are one for each of its pending pods.
 
-Next: `drawing` makes cases, `trial` builds one up.
+Next: `drawing` makes cases, `asking` builds one up.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from typing import Any
 
 from kubesched.framework import CycleState
 from kubesched.plugin_tools.check.answer_checks import shown
+from kubesched.plugin_tools.check.asking import PluginTrial, TrialAnswers
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
-from kubesched.plugin_tools.check.trial import PluginTrial, TrialAnswers
 
 _SECONDS = ("time", "monotonic", "perf_counter")
 _NANOSECONDS = ("time_ns", "monotonic_ns", "perf_counter_ns")

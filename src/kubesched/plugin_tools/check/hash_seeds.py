@@ -14,12 +14,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from kubesched.plugin_tools.check.answer_checks import shown
-from kubesched.plugin_tools.check.asking import BrokenPluginError
+from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.drawing import drawn_cases
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject, Words
-from kubesched.plugin_tools.check.trial import PluginTrial
 
 _SEEDS = ("1", "2")
 _MOST_CASES = 100

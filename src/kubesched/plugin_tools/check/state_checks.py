@@ -21,10 +21,10 @@ from kubesched.framework import CycleState, PodInfo, Status
 from kubesched.framework.caching import WITHIN_NODE, filter_scope_for
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.answer_checks import ask_everything, shown
+from kubesched.plugin_tools.check.asking import PluginTrial
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
-from kubesched.plugin_tools.check.trial import PluginTrial
 from kubesched.scheduler.cluster.self_check import recount_rows
 from kubesched.scheduler.engine.row_check import ImaginedNode
 

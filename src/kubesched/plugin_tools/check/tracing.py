@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 from msgspec.structs import replace as struct_replace
 
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.plugin_tools.check.asking import BrokenPluginError
+from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.drawing import HOSTNAME, ZONE, drawn_cases
 from kubesched.plugin_tools.check.subject import Subject
-from kubesched.plugin_tools.check.trial import PluginTrial
 
 Noted = TypeVar("Noted", Node, Pod)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.framework.handle import Registry
-from kubesched.plugin_tools.extender_server.access import with_token
+from kubesched.plugin_tools.extender_server.server import with_token
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import (
     Duration,

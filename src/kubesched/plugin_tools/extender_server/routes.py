@@ -1,11 +1,11 @@
 """The extender's pages: the four verbs, `/healthz`, `/readyz` and `/metrics`.
 
-Only callers that `access` lets in are answered. A request that cannot be understood is 400 with a line of text. What a
+Only callers that `server` lets in are answered. A request that cannot be understood is 400 with a line of text. What a
 plugin does wrong is in the answer itself where `extender/v1` has a place for it (filter, bind), else 500 with a line of
 text, which kube-scheduler takes as a failure. Counted is how long calls took, by verb and result, and how much of the
 cluster is known.
 
-Next: `verdicts` and `binding`, which answer; `server`, which listens.
+Next: `verdicts`, which answers; `server`, which listens.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from kubesched.plugin_tools.extender_server import messages
-from kubesched.plugin_tools.extender_server.access import CallerRules, guard
-from kubesched.plugin_tools.extender_server.binding import PluginBinder
 from kubesched.plugin_tools.extender_server.messages import NodeReader, RequestError
-from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginVerdictService
+from kubesched.plugin_tools.extender_server.server import CallerRules, guard
+from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginBinder, PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.metrics.definitions import CACHE_SIZE, MetricDefinition, MetricKind
 from kubesched.scheduler.engine.metrics.exposition import CONTENT_TYPE, render

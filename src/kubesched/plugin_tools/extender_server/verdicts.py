@@ -1,14 +1,19 @@
-"""Filter, prioritize and preempt: the plugins are asked, and what they say is put as an extender says it.
+"""Filter, prioritize, preempt and bind: the plugins are asked, and what they say is put as an extender says it.
 
 Each call stands alone: kube-scheduler does not say which calls belong to one attempt. So PreFilter runs for each of
 them, on the cluster as it is then. A plugin that fails raises `PluginError`, which names it.
 
-Next: `routes`, which calls this; `binding` for bind.
+To bind is PreBind, Bind and PostBind of the plugins; what no plugin binds, DefaultBinder does through the API server.
+A pod that is bound here counts on its node at once, before the watch tells of it: the next call sees it there. And the
+filters are asked once more: since kube-scheduler asked them, it may have sent other pods to the same node.
+
+Next: `routes`, which calls this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,13 +24,28 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Code, Status
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import AmountError
-from kubesched.plugin_tools.extender_server.messages import NodesRequest, NodesVerdict, PreemptRequest, RequestError
+from kubesched.plugin_tools.extender_server.messages import (
+    BindRequest,
+    NodesRequest,
+    NodesVerdict,
+    PreemptRequest,
+    RequestError,
+)
 from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles
 from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
+from kubesched.scheduler.engine.bind import (
+    PermitPassed,
+    PreBindOver,
+    plugins_that_prepare,
+    run_post_bind,
+    steps_to_bind,
+)
 from kubesched.scheduler.engine.extender.http_extender import MetaVictims
 from kubesched.scheduler.engine.extender.verbs import MAX_EXTENDER_PRIORITY
 from kubesched.scheduler.engine.filter import FilterOutcome, run_filters
+from kubesched.scheduler.engine.observations import Observation, PluginBroke
 from kubesched.scheduler.engine.preemption.victims import ImaginedTrial, Trial, trial_on
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
@@ -218,3 +238,81 @@ def _status_without(trial: Trial, leaving: list[PodInfo]) -> Status:
     for info in leaving:
         trial.take_away(info)
     return trial.status()
+
+
+_log = logging.getLogger("kubesched.extender")
+
+CarryOut = Callable[[object], Awaitable[object]]
+"""Does what a plugin asks for (`framework.effects`), and gives what became of it."""
+ReadPod = Callable[[PodKey], Awaitable[Pod | None]]
+"""A pod as the API server has it; None if there is none."""
+
+
+class PluginBinder:
+    def __init__(
+        self, served: ServedCluster, service: PluginVerdictService, carry_out: CarryOut, read_pod: ReadPod
+    ) -> None:
+        self._cluster = served.cluster
+        self._service = service
+        self._carry_out = carry_out
+        self._read_pod = read_pod
+        for profile in service.profiles.values():
+            profile.observers.add(_log_broken, steps=False)
+
+    async def bind(self, request: BindRequest) -> None:
+        """Raises `PluginError` or `CallError` if the pod was not bound."""
+        pod = await self._find(request)
+        profile = self._service.profile_of(pod.pod)
+        assumed = self._assume(profile, pod, request.node_name)
+        is_bound = False
+        try:
+            status = await self._run(profile, pod if assumed is None else assumed, request.node_name)
+            is_bound = status.is_success
+        finally:
+            if assumed is not None and not is_bound:
+                self._cluster.forget(assumed)
+        if not is_bound:
+            raise CallError(status.message or f"plugin {status.plugin} refused to bind the pod")
+
+    async def _find(self, request: BindRequest) -> PodInfo:
+        key = PodKey(f"{request.namespace}/{request.name}")
+        known = self._cluster.find_pod(key)
+        if known is None or (request.uid and known.uid != request.uid):
+            read = await self._read_pod(key)  # the watch may be behind kube-scheduler's
+            known = None if read is None else self._cluster.signatures.info(read)
+        if known is None or (request.uid and known.uid != request.uid):
+            raise CallError(f'pods "{request.name}" not found')
+        return known
+
+    def _assume(self, profile: Profile, pod: PodInfo, node_name: str) -> PodInfo | None:
+        """The pod on its node; None if it is placed already, or the node is not known yet. Raises `CallError` if the
+        plugins do not want it there any more."""
+        if pod.key in self._cluster.placed or node_name not in self._cluster.table.rows:
+            return None
+        reason = self._service.reason_against(profile, pod, node_name)
+        if reason:
+            raise CallError(f'node "{node_name}" was taken meanwhile: {reason}')
+        return self._cluster.assume(pod, node_name)
+
+    async def _run(self, profile: Profile, pod: PodInfo, node_name: str) -> Status:
+        cycle = CycleState()
+        preparing = plugins_that_prepare(profile, cycle, pod, node_name)
+        steps = steps_to_bind(profile, cycle, pod, node_name, None, preparing)
+        answer: object = None
+        while True:
+            try:
+                action = steps.send(answer)
+            except StopIteration as end:
+                status: Status = end.value
+                break
+            is_note = isinstance(action, PermitPassed | PreBindOver)
+            answer = None if is_note else await self._carry_out(action)
+        if status.is_success:
+            run_post_bind(profile, cycle, pod, node_name)
+        return status
+
+
+def _log_broken(seen: Observation) -> None:
+    """The pod is bound, whatever PostBind plugins make of it."""
+    if isinstance(seen, PluginBroke):
+        _log.error("PostBind plugin failed", extra={"fields": {"plugin": seen.error.plugin, "err": seen.error.message}})

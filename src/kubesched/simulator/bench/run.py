@@ -16,8 +16,7 @@ from kubesched.scheduler.config import ConfigError, default, load
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugin_loading import Assembly, assemble
-from kubesched.simulator.bench.driver import Driver, Progress
-from kubesched.simulator.bench.measurement import Measurement
+from kubesched.simulator.bench.driver import Driver, Measurement, Progress
 from kubesched.simulator.bench.object_factory import ObjectFactory
 from kubesched.simulator.bench.operations import Operation, WorkloadError
 from kubesched.simulator.bench.templates import Template, load_template

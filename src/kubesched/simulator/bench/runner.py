@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.simulator.bench import steps
-from kubesched.simulator.bench.driver import Progress
-from kubesched.simulator.bench.measurement import current_mb, peak_mb
+from kubesched.simulator.bench.driver import Progress, current_mb, peak_mb
 from kubesched.simulator.bench.operations import (
     AllocResourceClaimsOp,
     ArrivePodsOp,

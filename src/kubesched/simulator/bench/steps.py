@@ -15,8 +15,16 @@ from kubesched.k8s.model.core import Node, Pod, PodResourceClaim
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.k8s.model.resource import Device, DeviceAttribute, DeviceCapacity, ResourcePool, ResourceSlice
 from kubesched.k8s.model.resource import ResourceSliceSpec as SliceSpec
-from kubesched.simulator.bench.driver import Activity, CreatingChurn, Make, PacedDeletion, PacedUpdates, RecreatingChurn
-from kubesched.simulator.bench.measurement import PodFilter, has_labels
+from kubesched.simulator.bench.driver import (
+    Activity,
+    CreatingChurn,
+    Make,
+    PacedDeletion,
+    PacedUpdates,
+    PodFilter,
+    RecreatingChurn,
+    has_labels,
+)
 from kubesched.simulator.bench.object_factory import (
     PodTemplates,
     complete_node,

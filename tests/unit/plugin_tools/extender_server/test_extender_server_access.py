@@ -20,14 +20,15 @@ from test_extender_server_pages import ARGS, BIND, JSON, application
 
 from kubesched.framework.effects import CallExtender
 from kubesched.live.writes.writer import ExtenderCalls
-from kubesched.plugin_tools.extender_server.access import (
+from kubesched.plugin_tools.extender_server.server import (
     CallerRules,
+    ExtenderServer,
+    ListenSettings,
     TokenFileError,
     is_own_name,
     token_from,
     with_token,
 )
-from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenSettings
 from kubesched.scheduler.config import ExtenderConfiguration
 
 TOKEN = "t0ken-of-some-length"

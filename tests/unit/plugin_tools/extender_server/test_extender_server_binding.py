@@ -14,10 +14,9 @@ from kubesched.framework.extension_points import Steps
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
-from kubesched.plugin_tools.extender_server.binding import PluginBinder
 from kubesched.plugin_tools.extender_server.messages import BindRequest
 from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
-from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginVerdictService
+from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginBinder, PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.testing import make

@@ -12,12 +12,10 @@ import pytest
 from served_plugins import Broken, Tiers, cluster_of, profiles_of
 
 from kubesched.framework.effects import Done
-from kubesched.plugin_tools.extender_server.access import CallerRules
-from kubesched.plugin_tools.extender_server.binding import PluginBinder
 from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, CallMetrics, ExtenderPages
 from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
-from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenError, ListenSettings
-from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.plugin_tools.extender_server.server import CallerRules, ExtenderServer, ListenError, ListenSettings
+from kubesched.plugin_tools.extender_server.verdicts import PluginBinder, PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 

@@ -17,9 +17,8 @@ from kubesched.scheduler.engine.score import Seeded
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.recording.anonymous import Anonymiser
-from kubesched.simulator.recording.lines import STRUCTS
+from kubesched.simulator.recording.lines import STRUCTS, RecordingWriter
 from kubesched.simulator.recording.reader import Recorded
-from kubesched.simulator.recording.writer import RecordingWriter
 from kubesched.simulator.scenario import plan_scenario
 from kubesched.simulator.virtual.cluster import VirtualCluster
 

@@ -23,7 +23,7 @@ from kubesched.live.engine_recorder import recorded_form
 from kubesched.live.recorder import InformerStream, write_to
 from kubesched.live.saved_form import API_VERSIONS, saved_form
 from kubesched.simulator.recording.anonymous import Anonymiser
-from kubesched.simulator.recording.lines import STRUCTS, RecordingError
+from kubesched.simulator.recording.lines import STRUCTS, RecordingError, RecordingWriter, next_number
 from kubesched.simulator.recording.reader import (
     BoundSeen,
     GapSeen,
@@ -33,7 +33,6 @@ from kubesched.simulator.recording.reader import (
     RecordingReader,
     Synced,
 )
-from kubesched.simulator.recording.writer import RecordingWriter, next_number
 
 
 @pytest.fixture(scope="module")
