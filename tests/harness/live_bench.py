@@ -7,7 +7,8 @@ Schedulers take turns, round by round, so that what else the machine does meets 
 scheduler, and those that are given. In each turn pods wait; then the scheduler is started and its bindings are watched.
 
 The null scheduler is the least that a client can do: it lists pods once and posts bindings to nodes by turns over 64
-connections. It compares nothing, watches nothing and writes no events.
+connections. It compares nothing, watches nothing and writes no events. A second one has a watch of pods open, too, and
+looks at nothing in it: where the server shares the cores, what it does for the watch is missing for bindings.
 
 The server should be one that nobody else uses: nodes and pods are created in it, and left there.
 """
@@ -31,13 +32,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.apiserver_load.raw_http import connect, read_access, send_all
+from harness.apiserver_load.raw_http import connect, open_stream, read_access, send_all
 from harness.apiserver_load.requests import binding_posts, node_name, pod_name
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 
 NULL = "null scheduler"
+NULL_WATCHING = "null, watching"
 OURS = "kubesched run"
 _FLAGS = "--leader-elect=false --secure-port=0 --kube-api-qps=100000 --kube-api-burst=100000"
 _PODS = "/api/v1/namespaces/default/pods"
@@ -81,11 +83,17 @@ class Figures:
 # -- the null scheduler ------------------------------------------------------------------------------------------------
 
 
-async def bind_by_turns(kubeconfig: Path, n_nodes: int) -> None:
+async def bind_by_turns(kubeconfig: Path, n_nodes: int, *, watches: bool) -> None:
     async with RestClient(load_target(kubeconfig)) as client:
-        listed = await client.request("GET", _PODS, params={"fieldSelector": "spec.nodeName="})
-    uids = {pod.metadata.name: pod.metadata.uid for pod in msgspec.json.decode(listed, type=_Pods).items}
+        listed = msgspec.json.decode(
+            await client.request("GET", _PODS, params={"fieldSelector": "spec.nodeName="}), type=_Pods
+        )
+    uids = {pod.metadata.name: pod.metadata.uid for pod in listed.items}
     access = read_access(kubeconfig)
+    if watches:
+        await open_stream(
+            access, f"/api/v1/pods?watch=true&resourceVersion={listed.metadata.resource_version}", len(uids)
+        )
     connections = [await connect(access) for _ in range(_AT_ONCE)]
     await send_all(connections, binding_posts(access, uids, range(len(uids)), n_nodes, protobuf=False))
 
@@ -207,6 +215,7 @@ def _commands(kubeconfig: Path, n_nodes: int, given: Sequence[str]) -> Iterator[
         yield name, [*shlex.split(command.replace("{}", str(kubeconfig))), *_FLAGS.split()]
     null = [sys.executable, "-m", "harness.live_bench", str(kubeconfig), "--nodes", str(n_nodes), "--null"]
     yield NULL, null
+    yield NULL_WATCHING, [*null, "--watch"]
 
 
 async def compare(kubeconfig: Path, sizes: argparse.Namespace) -> dict[str, list[Figures]]:
@@ -246,9 +255,10 @@ def main() -> None:
         "--scheduler", action="append", default=[], metavar="NAME=COMMAND", help="{} is the kubeconfig."
     )
     parser.add_argument("--null", action="store_true", help="Be the null scheduler.")
+    parser.add_argument("--watch", action="store_true", help="With --null: keep a watch of pods open.")
     given = parser.parse_args()
     if given.null:
-        asyncio.run(bind_by_turns(given.kubeconfig, given.nodes))
+        asyncio.run(bind_by_turns(given.kubeconfig, given.nodes, watches=given.watch))
         return
     for name, found in asyncio.run(compare(given.kubeconfig, given)).items():
         click.echo(f"median {name:<16} {_line(_median(found))}")

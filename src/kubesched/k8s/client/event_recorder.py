@@ -48,6 +48,8 @@ MOST_TRIES = 12
 RETRY_PAUSE_S = 10.0
 RETRY_JITTER = 0.25
 N_WRITERS = 16
+PATIENCE_S = 1.0
+"""How long other writes may hold up all events."""
 
 _log = logging.getLogger("kubesched.k8s.client.event_recorder")
 
@@ -75,8 +77,9 @@ class EventRecorder:
         passes_over: Callable[[ApiError], bool] = lambda _: False,
         turn: asyncio.Event | None = None,
     ) -> None:
-        """`passes_over` tells which refusals are not worth a word. While `turn` is not set, other writes go before, and
-        all writers but one wait for it; unless so many events have gathered that some might be dropped."""
+        """`passes_over` tells which refusals are not worth a word. While `turn` is not set, other writes go before: all
+        writers wait for it, and after `PATIENCE_S` one goes on; unless so many events have gathered that some might be
+        dropped."""
         self.n_written = 0
         self.n_dropped = 0
         self.n_refused = 0
@@ -87,6 +90,7 @@ class EventRecorder:
         self._passes_over = passes_over
         self._turn = turn
         self._many = most_queued // 2
+        self._is_patient = True
         self._book = SeriesBook()
         self._queue: asyncio.Queue[KnownEvent] = asyncio.Queue(most_queued)
 
@@ -106,7 +110,7 @@ class EventRecorder:
         """Writes until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for number in range(self._n_writers):
-                tasks.create_task(self._write_events(None if number == 0 else self._turn))
+                tasks.create_task(self._write_events(is_first=number == 0))
             tasks.create_task(self._every(FINISH_AFTER_S, self._finish_series))
             tasks.create_task(self._every(REFRESH_EVERY_S, self._refresh_series))
 
@@ -140,16 +144,25 @@ class EventRecorder:
         for event in self._book.series():
             self._enqueue(event)
 
-    async def _write_events(self, turn: asyncio.Event | None) -> None:
+    async def _write_events(self, *, is_first: bool) -> None:
+        turn = self._turn
         while True:
             event = await self._queue.get()
-            if turn is not None and not turn.is_set() and self._queue.qsize() < self._many:
-                await turn.wait()
+            if turn is not None and self._queue.qsize() < self._many:
+                await (self._wait_patiently(turn) if is_first else turn.wait())
             event.is_queued = False
             try:
                 await self._attempt(event)
             finally:
                 self._queue.task_done()
+
+    async def _wait_patiently(self, turn: asyncio.Event) -> None:
+        """Once for each stretch of other writes, and only so long."""
+        if self._is_patient and not turn.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_S):
+                    await turn.wait()
+        self._is_patient = turn.is_set()
 
     async def _attempt(self, event: KnownEvent) -> None:
         for n_tries in range(1, MOST_TRIES + 1):

@@ -380,18 +380,42 @@ def test_long_notes_are_cut(note: str, expected: str) -> None:
     assert shorten(note) == expected
 
 
-def test_events_give_way_to_more_urgent_writes_but_for_a_trickle() -> None:
+def test_events_give_way_to_more_urgent_writes_and_after_a_second_but_for_a_trickle() -> None:
     async def scene() -> None:
         server, turn = EventServer(takes_s=1.0), asyncio.Event()
         recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks(), n_writers=4, turn=turn)
         running = asyncio.create_task(recorder.run())
         for number in range(20):
             recorder.record(replace(FAILED, note=f"for the {number}th time"))
-        await asyncio.sleep(4.5)
-        assert len(server.sent) == 5, "one writer goes on"
+        await asyncio.sleep(0.5)
+        assert not server.sent
+        await asyncio.sleep(4.0)
+        assert len(server.sent) == 4, "one writer goes on"
         turn.set()
         await recorder.drain(100)
         assert recorder.n_written == 20
+        await stop(running)
+
+    play(scene())
+
+
+def test_events_give_way_anew_to_each_stretch_of_urgent_writes() -> None:
+    async def scene() -> None:
+        server, turn = EventServer(takes_s=0.1), asyncio.Event()
+        recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks(), n_writers=1, turn=turn)
+        running = asyncio.create_task(recorder.run())
+        for number in range(2):
+            turn.clear()
+            recorder.record(replace(FAILED, note=f"for the {number}th time"))
+            await asyncio.sleep(0.5)
+            assert len(server.sent) == number
+            turn.set()
+            await recorder.drain(100)
+        for number in range(3):
+            turn.clear()
+            recorder.record(replace(FAILED, note=f"late for the {number}th time"))
+        await asyncio.sleep(2.0)
+        assert len(server.sent) == 5, "one of them waited for all"
         await stop(running)
 
     play(scene())
