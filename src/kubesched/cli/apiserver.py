@@ -7,7 +7,6 @@ Serves on loopback with TLS and a token of its own until it is interrupted. The 
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ import click
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.live.logs import configure_logs
 from kubesched.playground.apiserver.kinds.registry import TODAY, VERSIONS
-from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings, ease_collector
 from kubesched.playground.apiserver.storage.memory import HistoryLimits
 from kubesched.playground.apiserver.storage.sqlite import DataDirectoryError
 
@@ -82,9 +81,7 @@ async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
         sys.exit(ERROR_EXIT)
     except OSError as error:
         raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None
-    # What was read back stays; without this, every full collection would walk through all of it.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    ease_collector()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

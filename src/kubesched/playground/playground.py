@@ -52,7 +52,7 @@ from kubesched.playground.web.workbench import PlaygroundBench
 from kubesched.scheduler.config.feature_gates import NEXT_VERSION, WORKLOAD_RESOURCE_CLAIMS
 
 DETAILED_NODES = 200
-"""Up to so many nodes, the page has every plugin's scores of past decisions; beyond, totals."""
+"""Up to so many nodes, the page has every plugin's scores of the decisions since somebody opened it; beyond, totals."""
 
 
 def make_page(
@@ -65,7 +65,6 @@ def make_page(
 ) -> WebPage:
     """On any free port of loopback."""
     view = controllers.view
-    scheduler.decisions.want_details(DETAILED_NODES)
     explainer = LiveExplainer(
         scheduler.loop.cluster,
         lambda: scheduler.assembled,
@@ -84,6 +83,7 @@ def make_page(
         explain_group=explainer.group_report,
         what_if=bench.what_if,
         decisions=scheduler.decisions.report,
+        looked_at=partial(scheduler.decisions.want_details, DETAILED_NODES),
         recorded=PodHistory(client),
         workbench=bench,
         hint=f"export KUBECONFIG={kubeconfig}\nkubectl create deployment web --image=nginx --replicas=5",

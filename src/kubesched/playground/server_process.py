@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.live.logs import configure_logs
-from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings, ease_collector
 from kubesched.playground.apiserver.storage.sqlite import DataDirectoryError
 
 START_WITHIN_S = 60.0
@@ -126,6 +126,7 @@ async def _serve(settings: ServerSettings, kubeconfig: Path) -> None:
     try:
         await server.start()
         server.write_kubeconfig(kubeconfig)
+        ease_collector()
         sys.stderr.write(f"{SERVING}{server.url}\n")
         sys.stderr.flush()
         await _end_of_input()

@@ -91,6 +91,7 @@ class PageApi:
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await answer.prepare(request)
+        self._sources.looked_at()
         messages = self._stream.listen()
         with suppress(ConnectionError):  # the reader went away, as readers do
             async for message in messages:

@@ -96,6 +96,8 @@ class WebSources:
     """As `explain`, for a pod that is not there, given as YAML. Raises `RefusedError`."""
     decisions: Callable[[str, int], JsonObject] = lambda _pod, _after: {"decisions": [], "made": 0, "kept": 0}
     """Of a pod, or all after a number: what `/debug/decisions` of the scheduler answers."""
+    looked_at: Callable[[], None] = lambda: None
+    """Called when somebody opens the page: what only the page needs begins then."""
     workbench: Workbench | None = None
     """None where the page is there to look only."""
     hint: str = ""

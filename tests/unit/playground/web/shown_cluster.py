@@ -63,6 +63,8 @@ class ShownCluster:
     queue: dict[str, Any] = field(default_factory=dict)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     recorded: RecordedPod = field(default_factory=RecordedPod)
+    n_looks: int = 0
+    """How often somebody opened the page."""
 
     def put(self, *items: Node | Pod) -> None:
         for item in items:
@@ -104,7 +106,11 @@ class ShownCluster:
                 "made": len(self.decisions),
                 "kept": len(self.decisions),
             },
+            looked_at=self._looked_at,
         )
+
+    def _looked_at(self) -> None:
+        self.n_looks += 1
 
 
 @asynccontextmanager

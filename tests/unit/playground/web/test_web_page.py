@@ -188,6 +188,19 @@ def test_who_listens_gets_the_state_and_then_every_change() -> None:
     assert "nodes" not in change
 
 
+def test_what_only_the_page_needs_begins_when_it_is_opened() -> None:
+    async def run() -> list[int]:
+        cluster = _cluster()
+        async with serving(cluster) as page, client_of(page) as client:
+            async with client.get("/api/state"):
+                looks = [cluster.n_looks]
+            async with client.get("/api/stream") as answer:
+                await _next(answer)
+                return [*looks, cluster.n_looks]
+
+    assert asyncio.run(run()) == [0, 1]
+
+
 def test_who_comes_later_gets_the_state_of_then() -> None:
     async def run() -> Any:
         cluster = _cluster()

@@ -19,7 +19,7 @@ nearest name that it has.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -184,6 +184,7 @@ def read_struct(value: Any, of: ValueType) -> Object:
     plan = _plan(of.schema)
     fields = plan.fields
     present: Object = {}
+    is_in_order, last = True, -1
     for name, item in value.items():
         known = fields.get(name)
         if known is None:
@@ -192,14 +193,21 @@ def read_struct(value: Any, of: ValueType) -> Object:
             present[name] = (
                 item if type(item) is str and known.type.form == "string" else _read_quickly(item, known.type)
             )
+            if known.position < last:
+                is_in_order = False
+            last = known.position
+    n_given = len(present)
     for name, (default, replaced) in plan.defaults:
         if present.get(name) in replaced:
             present[name] = default
     for name, written in plan.absent:
         if name not in present:
             present[name] = _copied(written)
+    names: Iterable[str] = present
+    if not is_in_order or len(present) > n_given:
+        names = sorted(present, key=lambda name: fields[name].position)
     ordered: Object = {}
-    for name in sorted(present, key=lambda name: fields[name].position):
+    for name in names:
         item, known = present[name], fields[name]
         if item is None:  # written although it was never set
             ordered[name] = None

@@ -56,7 +56,7 @@ def patch(api: Api, target: Target, body: PatchBody, options: WriteOptions) -> t
         raise not_found(target.resource, target.name)
     old = _with_kind(target.resource, writing.load(target.resource, before))
     new = patched(old, body.media_type, body.content, target.resource)
-    read_patched(target.resource, new, body, options)
+    read_patched(target.resource, new, body, options, old)
     _check_patched_identity(target, new)
     return apply_update(api, target, new, before, options), False
 
@@ -162,8 +162,11 @@ def _kind_error(resource: ServedResource, new: Object, media_type: str) -> str:
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
-def read_patched(resource: ServedResource, new: Object, body: PatchBody, options: WriteOptions) -> None:
-    """The schema's word on the patched object; told in the words of a patch."""
+def read_patched(
+    resource: ServedResource, new: Object, body: PatchBody, options: WriteOptions, old: Object | None = None
+) -> None:
+    """The schema's word on the patched object; told in the words of a patch. What the patch left of the `old` one, as
+    it is stored, is right."""
     media_type = body.media_type
     is_strict = options.field_validation == "Strict"
     # decoding drops what it does not know, and only the strict tell about it with the object as it was
@@ -176,9 +179,11 @@ def read_patched(resource: ServedResource, new: Object, body: PatchBody, options
     if problem:
         raise _wrong_patch(_shown_patch({**head, **new}, body, resource), problem)
     shown = _shown_patch({**head, **new}, body, resource) if is_strict else ""
+    known = old or {}
+    touched = {name: item for name, item in new.items() if item is not known.get(name)}
     mark_reset(new)
     restores = media_type == STRATEGIC_PATCH and not resource.is_custom
-    restores = restores and not needs_no_restoring(new, type_for(resource))
+    restores = restores and not needs_no_restoring(touched, type_for(resource))
     problem = restore_error(new, type_for(resource)) if restores else ""
     try:
         if problem:
