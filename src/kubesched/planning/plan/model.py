@@ -68,6 +68,8 @@ class FreeRoom:
     """(n_resources,)"""
     most: Ints
     """(n_classes,) so many pods of each class would fit if it were the only one; 0 where it may not go."""
+    by_node: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    """(n_nodes, n_resources), where each node is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

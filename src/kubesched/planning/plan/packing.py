@@ -58,10 +58,24 @@ def orders(model: PackingModel) -> list[list[int]]:
 
 def fill(model: PackingModel, option: int, left: Ints, order: Sequence[int]) -> Ints:
     """(n_classes,) what a node holds if pods are put on it in this order as long as they fit."""
-    room = model.capacity[option].copy()
-    pattern = np.zeros(len(left), dtype=np.int64)
-    most = np.minimum(model.most[:, option], left)
-    barred = np.zeros(len(left), dtype=np.bool_)
+    return _filled(model, model.capacity[option], np.minimum(model.most[:, option], left), order)
+
+
+def left_by_existing(model: PackingModel, order: Sequence[int]) -> Ints:
+    """(n_classes,) pods for which the nodes that are there have no room, if these are filled in this order."""
+    left = model.demand.copy()
+    for room in model.existing:
+        for free in room.by_node:
+            if not left.any():
+                break
+            left -= _filled(model, free, np.minimum(room.most, left), order)
+    return left
+
+
+def _filled(model: PackingModel, capacity: Ints, most: Ints, order: Sequence[int]) -> Ints:
+    room = capacity.copy()
+    pattern = np.zeros(len(most), dtype=np.int64)
+    barred = np.zeros(len(most), dtype=np.bool_)
     has_pairs = bool(model.apart.any())
     for c in order:
         if most[c] <= 0 or barred[c]:

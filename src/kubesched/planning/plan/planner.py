@@ -188,13 +188,18 @@ class Planner:
         """By packing alone."""
         model = facts.problem.model
         bound = aggregate_bound(model)
-        found = [one for one in _packings(model, bound) if one is not None]
+        found: list[packing.Packing] = []
+        lefts = {tuple(packing.left_by_existing(model, order).tolist()) for order in packing.orders(model)}
+        for left in sorted(lefts):
+            rest = model.with_demand(np.array(left, dtype=np.int64))
+            found += [one for one in _packings(rest, bound) if one is not None]
         kind = "aggregate"
         if patterns.has_solver() and len(model.options):
             answer = patterns.pattern_bound(model, found, bound, goes_on=self._watch.goes_on)
             if answer is not None:
                 bound, kind = answer.bound, "pattern"
-                found += _rounded(model, answer, self._watch.left_s * _MIP_SHARE)
+                if not model.existing:
+                    found += _rounded(model, answer, self._watch.left_s * _MIP_SHARE)
         found = [one for one in found if packing.is_within_limits(model, packing.counts_of(model, one))]
         if not found:
             return self._partly_packed(facts, bound)
@@ -215,6 +220,9 @@ class Planner:
     def _partly_packed(self, facts: PlanFacts, bound: CostBound) -> PlanReport:
         """The limits are too small for all pods: the largest first, as many as there is room for."""
         model, most = facts.problem.model, facts.request.max_nodes
+        if model.existing:
+            model = model.with_demand(packing.left_by_existing(model, packing.decreasing(model)))
+            facts.problem.model = model
         tried = [packing.single_type(model, o, most)[0] for o in range(len(model.options))]
         tried = [one for one in tried if packing.is_within_limits(model, packing.counts_of(model, one))]
         best = max(tried, key=lambda one: int(packing.placed_by(model, one).sum()), default=())

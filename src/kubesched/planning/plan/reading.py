@@ -382,6 +382,11 @@ def _zone_rule(kind: _Kind, world: LoadedWorld) -> tuple[str, int]:
     return "", 1
 
 
+def class_key(requests: tuple[int, ...], *rules: object) -> object:
+    """Pods for which this is the same are one class."""
+    return requests, *rules
+
+
 def _model(
     kinds: Sequence[_Kind],
     resources: _Resources,
@@ -392,9 +397,9 @@ def _model(
     *,
     zones_apart: bool,
 ) -> tuple[PackingModel, dict[str, str]]:
-    merged: dict[tuple[object, ...], list[int]] = {}
+    merged: dict[object, list[int]] = {}
     for number, kind in enumerate(kinds):
-        key = (
+        key = class_key(
             tuple(resources.requests(number, kind)),
             kind.fits.tobytes(),
             kind.on_existing.tobytes(),
@@ -511,5 +516,5 @@ def _free_rooms(requests: Ints, free: Ints, on_existing: Bools) -> tuple[FreeRoo
         for c in np.flatnonzero(allowed).tolist():
             needs = requests[c] > 0
             most[c] = int((free[members][:, needs] // requests[c, needs]).min(axis=1).sum())
-        rooms.append(FreeRoom(len(members), free[members].sum(axis=0), most))
+        rooms.append(FreeRoom(len(members), free[members].sum(axis=0), most, free[members]))
     return tuple(rooms)

@@ -82,7 +82,7 @@ def finished_report(
     unit = NANOS if in_nodes else 1
     if request.ideal and bound is not None and answer == "yes" and cost <= least:
         level = "proven"
-    pending = _pending(facts, verdict, packed)
+    pending = _pending(facts, verdict, packed) if verdict is not None or answer != "yes" else {}
     return PlanReport(
         answer=answer,
         objective=request.objective,

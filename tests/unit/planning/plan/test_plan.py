@@ -393,6 +393,29 @@ def test_the_counts_of_cluster_autoscalers_estimator(
         assert {key.split("-")[0] for key in report.pending} <= {"default/g0"}
 
 
+@pytest.mark.parametrize(
+    ("pods", "most_nodes", "nodes", "placed"),
+    [
+        pytest.param([(8, 500, {})], None, 0, 8, id="all have room"),
+        pytest.param([(20, 500, {})], None, 3, 20, id="the others on new ones"),
+        pytest.param([(20, 500, {})], 2, 2, 16, id="on as many new ones as may be"),
+        pytest.param([(3, 100, {"host_ports": [80]})], None, 2, 3, id="one of a host port"),
+        pytest.param([(3, 100, {"host_ports": [80]}), (3, 100, {"host_ports": [81]})], None, 2, 6, id="other ports"),
+        pytest.param([(9, 10, {}), (4, 1500, {})], None, 2, 13, id="the largest first"),
+    ],
+)
+def test_packing_alone_fills_nodes_that_are_there_first(
+    pods: list[tuple[int, int, dict[str, Any]]], most_nodes: int | None, nodes: int, placed: int
+) -> None:
+    """A node of four cpus is there; a new one has two."""
+    manifests = [pod(f"g{g}-{k}", milli, **fields) for g, (n, milli, fields) in enumerate(pods) for k in range(n)]
+    old = make.node("old", cpu="4", memory="16Gi")
+    report = kubesched.plan([old, *manifests], catalogue(shape("two", 2, 8, 1.0)), ideal=True, max_nodes=most_nodes)
+    assert (report.n_nodes, report.n_pods - len(report.pending)) == (nodes, placed)
+    assert report.answer == ("yes" if placed == len(manifests) else "no")
+    assert report.bound <= report.cost
+
+
 # -- without the solver ------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 from plan_oracle import best_for_scheduler, best_packing, catalogue, pod, shape
 
 import kubesched
+from kubesched.planning.plan import planner, reading
 from kubesched.planning.plan.bounds import best_pattern
 from kubesched.planning.plan.certificate import check_certificate
+from kubesched.planning.plan.search import MixSearch
 
 NANOS = 10**9
+_NUMBERS = count()
 
 
 def random_case(seed: int) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
@@ -70,6 +74,62 @@ def test_packing_alone_finds_the_optimum_of_packing_and_no_bound_lies_above_it(s
         return
     report = planned(pods, machines, ideal=True)
     assert report.bound <= ideal * NANOS <= report.cost
+
+
+# -- each of these has been seen to fail -------------------------------------------------------------------------------
+
+
+def test_a_plan_that_is_called_optimal_without_a_look_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: nothing is improved, and there is said to be no cheaper mix."""
+    monkeypatch.setattr(MixSearch, "improve", lambda _search: None)
+    monkeypatch.setattr(planner, "exhaust", lambda *_: (True, []))
+    with pytest.raises(AssertionError):
+        for seed in range(40):
+            test_the_plan_is_the_optimum_and_its_certificate_holds(seed)
+
+
+def test_a_bound_that_is_too_high_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: each bound is doubled, so that the first plan is called proven."""
+    monkeypatch.setattr(planner, "rounded_up", lambda _model, cost: cost * 2)
+    monkeypatch.setattr(MixSearch, "improve", lambda _search: None)
+    with pytest.raises(AssertionError):
+        for seed in range(40):
+            test_the_plan_is_the_optimum_and_its_certificate_holds(seed)
+
+
+def test_a_packing_that_holds_too_little_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: one of the packings has no machine."""
+    monkeypatch.setattr(planner, "_rounded", lambda *_: [()])
+    with pytest.raises(AssertionError):
+        for seed in range(40):
+            test_packing_alone_finds_the_optimum_of_packing_and_no_bound_lies_above_it(seed)
+
+
+# -- classes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pods_one_by_one_give_the_plan_that_classes_give(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pods, machines = random_case(seed)
+    if not pods:
+        return
+    shapes = [shape(f"m{k}", cpu // 1000, memory // 1024, price) for k, (cpu, memory, price) in enumerate(machines)]
+    manifests = [pod(f"p{n}", cpu, memory, labels={"number": str(n)}) for n, (cpu, memory) in enumerate(pods)]
+    together = kubesched.plan(manifests, catalogue(*shapes), from_scratch=True, orders=1)
+    monkeypatch.setattr(reading, "class_key", lambda *given: (next(_NUMBERS), *given))
+    alone = kubesched.plan(manifests, catalogue(*shapes), from_scratch=True, orders=1)
+    assert alone.certificate is not None and together.certificate is not None
+    assert len(alone.certificate["classes"]) == len(pods) >= len(together.certificate["classes"])
+    assert (alone.cost, alone.level, alone.n_nodes) == (together.cost, together.level, together.n_nodes)
+    assert check_certificate(json.loads(json.dumps(alone.certificate))).holds
+
+
+def test_classes_that_are_not_alike_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: all pods are one class, that of the largest."""
+    monkeypatch.setattr(reading, "class_key", lambda *_: 0)
+    with pytest.raises(AssertionError):
+        for seed in range(40):
+            test_the_plan_is_the_optimum_and_its_certificate_holds(seed)
 
 
 def test_a_certificate_that_claims_too_much_does_not_hold() -> None:
