@@ -252,6 +252,10 @@ def explain_group_in(
     as_emulated = configuration_as_emulated(config)
     features = group_features(as_emulated.gates, config.emulate)
     trial = group_cycles_as_emulated(config).trial_type(cluster, scheduler, 0.0)
+    if isinstance(trial, NewerTrial) and len(tried) < len(waiting):
+        name, gate = next((info.name, gate) for info, gate in zip(waiting, gates, strict=True) if not gate.is_success)
+        held = f"its pod {name} is held back, and holds back the others: {gate.message.rstrip('.')}"
+        return PodGroupExplanation(key, pod_group, *counts, 0, gate=held)
     return _tried(cluster, scheduler, PodGroupExplanation(key, pod_group, *counts, len(tried)), tried, trial, features)
 
 

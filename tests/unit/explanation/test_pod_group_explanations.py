@@ -193,3 +193,15 @@ def test_a_group_in_a_rack_evicts_nobody_before_that() -> None:
     found = kubesched.explain(objects, "podgroup/g", config=_config(("WorkloadAwarePreemption",), None))
     assert found.headline.startswith("PodGroup default/g waits: the nearest placement is rack=r, where 1 of the 2 pods")
     assert found.to_dict()["victims"] == []
+
+
+def test_in_v1_37_one_pod_that_is_held_back_holds_back_its_group() -> None:
+    gated = _pods(1, schedulingGates=[{"name": "quota"}])[0]
+    gated["metadata"] = {"name": "gated", "uid": "gated"}
+    objects = [_node("n"), _group(2), *_pods(2), gated]
+    assert kubesched.explain(objects, "podgroup/g").headline == "PodGroup default/g fits: 2 of 2 pods find a node."
+    found = kubesched.explain(objects, "podgroup/g", config=_config((), "1.37"))
+    assert found.headline == (
+        "PodGroup default/g waits: its pod gated is held back, and holds back the others: "
+        "waiting for scheduling gates: [quota]."
+    )
