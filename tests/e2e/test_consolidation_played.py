@@ -12,8 +12,6 @@ from playground_process import WITHIN_S, RunningPlayground, kubesched, playgroun
 
 pytestmark = pytest.mark.skipif(bool(why_no_kubectl()), reason=why_no_kubectl())
 
-N_PODS = 8 + 6
-
 
 def _deployment(name: str, replicas: int, cpu: str, **spec: Any) -> dict[str, Any]:
     labels = {"app": name}
@@ -40,33 +38,89 @@ def _manifests() -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-def _healthy(cluster: RunningPlayground) -> str:
+def _with_volumes_and_daemons() -> str:
+    """A StatefulSet with a volume for each pod, an agent on every node, and a cache with an emptyDir."""
+    disk = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "example.com/disk",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "fast",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    database = _deployment("db", 3, "500m")
+    database["kind"] = "StatefulSet"
+    database["spec"] |= {"serviceName": "db", "volumeClaimTemplates": [claim]}
+    agent = _deployment("agent", 0, "200m")
+    agent["kind"] = "DaemonSet"
+    del agent["spec"]["replicas"]
+    spread = {"maxSkew": 3, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    constraint = {**spread, "labelSelector": {"matchLabels": {"app": "cache"}}}
+    scratch = {"topologySpreadConstraints": [constraint], "volumes": [{"name": "scratch", "emptyDir": {}}]}
+    budgets = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {**allowed, "selector": {"matchLabels": {"app": name}}},
+        }
+        for name, allowed in (("db", {"maxUnavailable": 1}), ("cache", {"minAvailable": "75%"}))
+    ]
+    items = [disk, database, agent, _deployment("cache", 8, "600m", **scratch), *budgets]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def _pods(cluster: RunningPlayground) -> list[dict[str, Any]]:
+    found = json.loads(cluster.does("get pods -o json"))["items"]
+    return [pod for pod in found if pod["metadata"]["ownerReferences"][0]["kind"] != "DaemonSet"]
+
+
+def _ready(cluster: RunningPlayground) -> list[dict[str, Any]]:
+    return [
+        pod
+        for pod in _pods(cluster)
+        if "deletionTimestamp" not in pod["metadata"]
+        and any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
+    ]
+
+
+def _healthy(cluster: RunningPlayground, n_pods: int) -> str:
     """Empty once every pod is ready on a node; else what is missing. A budget must hold at every moment."""
     budgets = json.loads(cluster.does("get pdb -o json"))["items"]
     for one in budgets:
         status = one["status"]
         assert status["currentHealthy"] >= status["desiredHealthy"], status
-    pods = json.loads(cluster.does("get pods -o json"))["items"]
-    ready = [
-        pod
-        for pod in pods
-        if "deletionTimestamp" not in pod["metadata"]
-        and any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
-    ]
-    return "" if len(ready) == N_PODS == len(pods) else f"{len(ready)} of {len(pods)} pods are ready"
+    pods, ready = _pods(cluster), _ready(cluster)
+    return "" if len(ready) == n_pods == len(pods) else f"{len(ready)} of {len(pods)} pods are ready"
 
 
-def _until_healthy(cluster: RunningPlayground) -> None:
+def _until_healthy(cluster: RunningPlayground, n_pods: int) -> None:
     deadline_s = time.monotonic() + WITHIN_S
-    while problem := _healthy(cluster):
+    while problem := _healthy(cluster, n_pods):
         assert time.monotonic() < deadline_s, problem
 
 
-def test_its_steps_played_by_kubectl_leave_no_pod_pending(tmp_path: Path) -> None:
-    with playground(tmp_path, "--in-memory", "--nodes", "6", "--cpu", "4", "--zones", "2") as cluster:
-        cluster.does("apply -f -", _manifests())
-        _until_healthy_at_first(cluster)
-        said = kubesched("consolidate", "--kubeconfig", str(cluster.kubeconfig), "-o", "json")
+@pytest.mark.parametrize(
+    ("manifests", "n_pods", "cpu", "flags"),
+    [
+        pytest.param(_manifests(), 8 + 6, "4", (), id="spread over zones"),
+        pytest.param(_with_volumes_and_daemons(), 3 + 8, "8", ("--delete-emptydir-data",), id="volumes and daemons"),
+    ],
+)
+def test_its_steps_played_by_kubectl_leave_no_pod_pending(
+    manifests: str, n_pods: int, cpu: str, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    with playground(tmp_path, "--in-memory", "--nodes", "6", "--cpu", cpu, "--zones", "2") as cluster:
+        cluster.does("apply -f -", manifests)
+        _until_healthy_at_first(cluster, n_pods)
+        said = kubesched("consolidate", "--kubeconfig", str(cluster.kubeconfig), "-o", "json", *flags)
         assert said.code == 0, said.all
         steps = json.loads(said.out)["steps"]
         assert len(steps) >= 2
@@ -74,14 +128,16 @@ def test_its_steps_played_by_kubectl_leave_no_pod_pending(tmp_path: Path) -> Non
             for name in step["cordon"]:
                 cluster.does(f"cordon {name}")
             for name in step["delete"]:
-                cluster.does(f"drain {name} --ignore-daemonsets --timeout=90s")
+                cluster.does(f"drain {name} --ignore-daemonsets --timeout=90s {' '.join(flags)}")
                 cluster.does(f"delete node {name}")
-                _until_healthy(cluster)
+                _until_healthy(cluster, n_pods)
         left = json.loads(cluster.does("get nodes -o json"))["items"]
         assert len(left) == 6 - sum(len(step["delete"]) for step in steps)
 
 
-def _until_healthy_at_first(cluster: RunningPlayground) -> None:
-    cluster.does("rollout status deployment/web --timeout=90s")
-    cluster.does("rollout status deployment/queue --timeout=90s")
-    _until_healthy(cluster)
+def _until_healthy_at_first(cluster: RunningPlayground, n_pods: int) -> None:
+    """A budget does not hold yet as long as its pods are started."""
+    deadline_s = time.monotonic() + WITHIN_S
+    while len(_ready(cluster)) < n_pods:
+        assert time.monotonic() < deadline_s, cluster.does("get pods")
+    _until_healthy(cluster, n_pods)

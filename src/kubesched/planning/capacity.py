@@ -115,6 +115,7 @@ def capacity(
         raise CapacityError(
             "there is no workload with replicas" if every else "a pod, a shape, a workload or an app is needed"
         )
+    rules = changed(rules, most_anew=_FEW_ENOUGH_TO_PLACE_ANEW // len(asked))
     groups = _groups(world, by, _closed(world, nodes, exclude_nodes))
     if NAMESPACE in by and any(one.template is None for one in asked):
         raise CapacityError("by namespace: only pods and shapes can be in any namespace")
@@ -374,7 +375,7 @@ def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tr
             reasons = {one.summary(): len(one.nodes) for one in explanation.groups}
             found_remedies = of_nodes(trial, changes, group.closed, more)
     n_fits = len(found.nodes)
-    if changes and n_fits <= _FEW_ENOUGH_TO_PLACE_ANEW:
+    if changes and n_fits <= rules.most_anew:
         most = n_fits + MOST_MORE
 
         def fitting(change: Change) -> int:

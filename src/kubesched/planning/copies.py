@@ -58,6 +58,8 @@ class CopyRules:
     may_preempt: bool = False
     may_lose: bool = False
     """Whoever is preempted need not find another node."""
+    most_anew: int = 0
+    """Where more copies fit, it is not tried what a change of the pod would bring: all would be placed again."""
 
 
 @dataclass(slots=True)
