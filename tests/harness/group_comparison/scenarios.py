@@ -147,8 +147,9 @@ class _Draw:
 
     def _room_comes(self) -> None:
         """What was in the way goes, or a node comes."""
-        cpu = self._nodes(self._int(1, 3))
-        n_others = self._int(1, 3)
+        n_nodes = self._int(1, 3)
+        cpu = self._nodes(n_nodes)
+        n_others = self._int(1, n_nodes)  # of which none waits for another to go
         self._others(n_others, cpu=str(cpu))
         self._members(self._int(2, 4))
         gone = [f"f-{number}" for number in range(n_others)]
