@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from kubesched.framework import PodInfo
 from kubesched.framework.caching import ClaimQuestion
 from kubesched.scheduler.engine.class_cache.claims import QuestionBook
-from kubesched.scheduler.plugins.dynamic_resources import DynamicResources, plugin
+from kubesched.scheduler.plugins import dynamic_resources
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
 from kubesched.scheduler.plugins.dynamic_resources.state import claims_of
 from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
@@ -123,11 +124,11 @@ def _volumes_that_cannot_be_told_are_left_out(monkeypatch: pytest.MonkeyPatch) -
 def _pending_claims_can_be_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_question(
         pod: PodInfo, shared: SharedDevices, _: object, allocator: Any, **_more: object
-    ) -> plugin.AskingPod:
+    ) -> dynamic_resources.AskingPod:
         claims = tuple(claims_of(pod.pod, shared.book.get))
-        return plugin.AskingPod(pod, claims, allocator.order(claims))
+        return dynamic_resources.AskingPod(pod, claims, allocator.order(claims))
 
-    monkeypatch.setattr(plugin, "find_question", find_question)
+    monkeypatch.setattr(dynamic_resources, "find_question", find_question)
 
 
 def _claims_for_one_pod_are_for_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from older_world import OlderWorld, volume_of_a_node, with_claim
 from kubesched.framework.status import Status
 from kubesched.k8s.model.meta import PodKey
 from kubesched.older.config import EMULATED_VERSIONS
-from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.testing import make
 
 every_version = pytest.mark.parametrize("version", EMULATED_VERSIONS)

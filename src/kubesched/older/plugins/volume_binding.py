@@ -23,8 +23,8 @@ from kubesched.k8s.model import volume_claims
 from kubesched.older.config.generations import Generation, VolumeTrouble
 from kubesched.older.plugins.rejection import OlderPlugin, Reason, rejection, unresolvable
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding, VolumesOfPod
 from kubesched.scheduler.plugins.volume_binding.finding import UNBOUND_IMMEDIATE, Conflict, PodClaims
-from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding, VolumesOfPod
 
 _REASONS = {
     Conflict.NODE.value: unresolvable("node(s) had volume node affinity conflict"),

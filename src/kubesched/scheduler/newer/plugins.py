@@ -31,20 +31,16 @@ from kubesched.scheduler.config import DefaultPreemptionArgs
 from kubesched.scheduler.config.plugin_args import UtilizationShapePoint
 from kubesched.scheduler.engine.preemption import Preemption
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
-from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.image_locality import MAX_CONTAINER_THRESHOLD_BYTES, ImageLocality
-from kubesched.scheduler.plugins.inter_pod_affinity.plugin import (
-    InterPodAffinity,
-    after_pod_change,
-    any_matches_as_written,
-)
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity, after_pod_change, any_matches_as_written
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, scoped
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.scheduler.plugins.node_resources_fit.scoring import broken_linear
-from kubesched.scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits, WantedVolumes
+from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits, WantedVolumes
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding, VolumesOfPod
 from kubesched.scheduler.plugins.volume_binding.finding import Findings
 from kubesched.scheduler.plugins.volume_binding.matching import looks_at_capacity, rows_meeting, volume_limit
-from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding, VolumesOfPod
 
 _NOTHING_TO_FREE = ("no new claims to deallocate", "still not schedulable")
 

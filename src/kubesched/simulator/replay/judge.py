@@ -38,9 +38,9 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ByName, run_scores
-from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.image_locality import ImageLocality
-from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
 from kubesched.simulator.replay.cut_search import CutSearch
 from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition

@@ -15,7 +15,7 @@ from kubesched.k8s.model.volumes import (
     RBDVolumeSource,
     Volume,
 )
-from kubesched.scheduler.plugins.node_volume_limits.plugin import (
+from kubesched.scheduler.plugins.node_volume_limits import (
     after_attachment_deleted,
     after_claim_added,
     after_csi_node_updated,

@@ -15,9 +15,8 @@ from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement
 from kubesched.k8s.model.quantity import parse
 from kubesched.k8s.model.selectors import from_node_selector
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeNodeAffinity
-from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding, VolumesOfPod
 from kubesched.scheduler.plugins.volume_binding.matching import VolumeMatcher
-from kubesched.scheduler.plugins.volume_binding.plugin import VolumesOfPod
 
 NODES = (node("n1", zone="a"), node("n2", zone="a"), node("n3", zone="b"), node("n4"))
 NOT_IN_A = VolumeNodeAffinity(

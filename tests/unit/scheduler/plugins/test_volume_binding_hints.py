@@ -19,7 +19,7 @@ from kubesched.framework import Hint
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.k8s.model.volumes import CSIVolumeSource, Volume
-from kubesched.scheduler.plugins.volume_binding.plugin import (
+from kubesched.scheduler.plugins.volume_binding import (
     after_capacity_changed,
     after_claim_changed,
     after_csi_driver_changed,

@@ -2,8 +2,6 @@
 
 Required affinity of existing pods counts as well, with `hardPodAffinityWeight`. A score may be negative; `normalize`
 stretches the range that occurs over 0 to 100.
-
-Next: `plugin`.
 """
 
 from __future__ import annotations

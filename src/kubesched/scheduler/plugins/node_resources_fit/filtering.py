@@ -3,7 +3,7 @@
 An extended resource that a device class stands behind is left to DynamicResources wherever the node itself reports
 none of it.
 
-Next: `plugin`, whose queueing hints ask the same of a single empty node.
+The queueing hints of the package ask the same of a single empty node.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ Which volumes of which driver a pod, or an attachment, brings to a node (`volume
 volume is known by its driver and its handle, so that two pods that use one volume count it once. A claim that is not
 bound yet counts under the driver of its storage class, with the claim itself in the place of the handle. In-tree
 volumes count under the driver they were migrated to, on nodes that have a CSINode object.
-
-Next: `plugin`, which compares.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ count as much as those with many; `normalize` turns it round. Hosts are counted 
 
 Counts are of the whole cluster and follow pods that come and go. How many domains there are, and so their weight, is a
 matter of the nodes to be scored: the feasible ones.
-
-Next: `plugin`.
 """
 
 from __future__ import annotations
