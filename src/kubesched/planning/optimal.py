@@ -102,11 +102,15 @@ class OptimalityReport(ReportAsPage):
     def headline(self) -> str:
         if not self.n_nodes:
             return "There are no nodes."
-        spare = self.n_nodes - self.least_nodes
-        packed = "" if self.packed_nodes is None else f", and a packing on {self.packed_nodes} was found"
-        text = f"{counted(self.n_nodes, 'node')}; no placement needs fewer than {self.least_nodes}{packed}."
-        if not spare:
-            text = f"{counted(self.n_nodes, 'node')}, and no placement does with fewer."
+        nodes = counted(self.n_nodes, "node")
+        if self.least_nodes == self.n_nodes:
+            text = f"No node can go: no placement does with fewer than {nodes}."
+        elif self.packed_nodes is None or self.packed_nodes >= self.n_nodes:
+            text = f"At least {self.least_nodes} of the {nodes} are needed."
+        elif self.packed_nodes == self.least_nodes:
+            text = f"The pods fit on {self.packed_nodes} of the {nodes}, and on no fewer."
+        else:
+            text = f"The pods fit on {self.packed_nodes} of the {nodes}; at least {self.least_nodes} are needed."
         if self.least_cost is not None and self.cost:
             share = 100 * (self.cost - self.least_cost) / self.cost
             text += (

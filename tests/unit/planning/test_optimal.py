@@ -26,7 +26,7 @@ def test_nodes_that_no_placement_needs() -> None:
     pods = [make.pod(f"p{k}", requests={"cpu": "1", "memory": "1Gi"}, on=f"n{k}") for k in range(4)]
     report = kubesched.optimal([*nodes, *pods])
     assert (report.n_nodes, report.least_nodes, report.packed_nodes) == (4, 1, 1)
-    assert report.headline == "4 nodes; no placement needs fewer than 1, and a packing on 1 was found."
+    assert report.headline == "The pods fit on 1 of the 4 nodes, and on no fewer."
     full = [make.pod(f"f{k}", requests={"cpu": "3"}, on=f"n{k}") for k in range(4)]
     assert kubesched.optimal([*nodes, *pods, *full]).least_nodes == 4
 
