@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from live_copies import SCHEDULER, all_bound, n_bound, put_nodes, scheduling, tell
 
 from harness.scripted_server import ScriptedServer, until
 from harness.scripted_server.routing import ServedKind
+from kubesched.framework.effects import PatchPodGroupStatus
+from kubesched.k8s.model.scheduling import GroupCondition
+from kubesched.live.writes.object_writes import ObjectWrites
 
 _GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
 _GROUP: dict[str, Any] = {
@@ -78,3 +83,32 @@ def test_v1_37_finds_groups_and_writes_another_condition(version: str, fields: d
             assert _condition(server)["type"] == "PodGroupInitiallyScheduled"
 
     tell(story)
+
+
+class _SlowFirst:
+    """Answers the first request after the second, if that comes meanwhile."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    async def request(self, method: str, path: str, *, body: bytes = b"", **_: Any) -> bytes:
+        status = msgspec.json.decode(body)["status"]["conditions"][0]["status"]
+        if status == "False":
+            await asyncio.sleep(0.01)
+        self.written.append(status)
+        return b"{}"
+
+
+def test_what_was_said_of_a_group_last_is_written_last() -> None:
+    requests: Any = _SlowFirst()
+
+    async def story() -> None:
+        writes = ObjectWrites(requests)
+        said = [
+            PatchPodGroupStatus("d/g", "u", GroupCondition("PodGroupScheduled", status), 1, True)
+            for status in ("False", "True")
+        ]
+        await asyncio.gather(*map(writes.patch_group_status, said))
+
+    asyncio.run(story())
+    assert requests.written == ["False", "True"]

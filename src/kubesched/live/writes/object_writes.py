@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -77,6 +78,8 @@ class ObjectWrites:
         self._requests = requests
         self._sleep = sleep
         self._pod_groups = pod_groups
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By group: what was said of it last has to be written last."""
         self._asked: dict[tuple[str, str], Resource] = {}
 
     async def write(self, action: WriteObject) -> Outcome:
@@ -100,8 +103,10 @@ class ObjectWrites:
         namespace, _, name = action.group.partition("/")
         body = _encode({"metadata": {"uid": action.uid}, "status": {"conditions": [written]}})
         path = self._pod_groups().path(namespace, name, "status")
+        turn = self._turns.setdefault(action.group, asyncio.Lock())
         try:
-            await self._requests.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
+            async with turn:
+                await self._requests.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
         except (ApiError, Unreachable, AnswerLost) as problem:
             fields = {"podGroup": action.group, "err": str(problem)}
             _log.error("Failed to update PodGroup status", extra={"fields": fields})
