@@ -19,20 +19,14 @@ import numpy as np
 from kubesched.framework.caching import WITHIN_NODE, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
-from kubesched.framework.pod_info import PodInfo, PodSignature
+from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
 from kubesched.scheduler.cluster.view import NodeRow
-from kubesched.scheduler.engine.class_cache.layers import (
-    MOST_AMOUNTS,
-    Followers,
-    following,
-    needs_reserve,
-    objects_do_not_matter,
-)
+from kubesched.scheduler.engine.class_cache.layers import Followers, following, needs_reserve, objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
@@ -136,9 +130,6 @@ class FailedClass:
     """Plugins that look at the node alone and come before all others: where one of them rejects, it keeps doing so."""
     steps: Sequence[FilterStep]
     """The filters behind these."""
-    by_amounts: dict[tuple[int, tuple[PodSignature, ...]], Status] | None
-    """What these say of a node, by the code of its amounts and the pods nominated to it; None where one of them looks
-    at more than amounts."""
     followers: Followers
     places: Places
     nominations_position: int
@@ -192,33 +183,20 @@ class FailedClass:
         self.plans.forget(row)
         if self.rejections.status(row).plugin in self.by_node:
             return
-        cluster, known = self.cluster, self.by_amounts
-        nominated_pods: Sequence[PodInfo] = ()
+        cluster = self.cluster
+        node = NodeRow(cluster.table, row)
+        status = OK
         if cluster.nominations.node_by_uid:
             nominated_pods = nominated_pods_on(cluster, self.pod, cluster.table.names[row])
-        if known is None:
-            status = self._checked(row, nominated_pods)
-        else:
-            key = cluster.table.amount_codes.code(row), tuple([other.signature for other in nominated_pods])
-            answer = known.get(key)
-            if answer is None:
-                if len(known) >= MOST_AMOUNTS:
-                    known.clear()
-                answer = known[key] = self._checked(row, nominated_pods)
-            status = answer
+            if nominated_pods:
+                status = check_node(self.steps, self.cycle, self.pod, imagined_with(nominated_pods, node))
+        if status is OK:
+            status = check_node(self.steps, self.cycle, self.pod, node)
         self.rejections.replace(row, status)
         if status is OK:
             self.open_rows.add(row)
         else:
             self.open_rows.discard(row)
-
-    def _checked(self, row: int, nominated_pods: Sequence[PodInfo]) -> Status:
-        node = NodeRow(self.cluster.table, row)
-        if nominated_pods:
-            status = check_node(self.steps, self.cycle, self.pod, imagined_with(nominated_pods, node))
-            if status is not OK:
-                return status
-        return check_node(self.steps, self.cycle, self.pod, node)
 
 
 def failed_class(
@@ -240,7 +218,6 @@ def failed_class(
     kept_cycle = cycle.fork()
     node_steps(profile, kept_cycle, pod)  # which every attempt asks for
     by_node = list(takewhile(lambda step: step.scope_for(pod) is Scope.NODE, steps))
-    look_at_amounts = all(step.scope_for(pod) is Scope.AMOUNTS for step in steps[len(by_node) :])
     return FailedClass(
         cluster=cluster,
         profile=profile,
@@ -252,7 +229,6 @@ def failed_class(
         needs_reserve=needs_reserve(profile, pod),
         by_node=frozenset(step.name for step in by_node),
         steps=steps[len(by_node) :],
-        by_amounts={} if look_at_amounts else None,
         followers=following(profile.followers.values(), cycle, pod),
         places=cluster.table.journal.places,
         nominations_position=cluster.nominations.changed.end,

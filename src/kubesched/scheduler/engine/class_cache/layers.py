@@ -29,7 +29,7 @@ from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
 
 _FEW_NODES = 4
 """Up to this many changed nodes are asked about one by one."""
-MOST_AMOUNTS = 4096
+_MOST_AMOUNTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class AmountsLayer(Layer):
             for scored in self.scores:
                 assert scored.score_node is not None
                 score += scored.score_node(cycle, pod, node) * scored.weight
-        if len(self.known) >= MOST_AMOUNTS:
+        if len(self.known) >= _MOST_AMOUNTS:
             self.known.clear()
         self.known[code] = answer = fits, score
         return answer

@@ -302,16 +302,16 @@ class CountedPods:
         self._constraints = constraints
         self._by_label_class: dict[int, tuple[int, ...]] = {}
 
-    def among(self, changes: Sequence[PodChange]) -> list[tuple[int, int, int]]:
-        """(number of the constraint, row, 1 or -1) for each change of a pod that a constraint counts."""
-        found: list[tuple[int, int, int]] = []
+    def among(self, changes: Sequence[PodChange]) -> list[tuple[tuple[int, ...], int, int]]:
+        """(numbers of the constraints that count the pod, row, 1 or -1) for each change of a pod that any counts."""
+        found: list[tuple[tuple[int, ...], int, int]] = []
         known = self._by_label_class
         for row, pod, added in changes:
             numbers = known.get(pod.signature.label_class)
             if numbers is None:
                 numbers = self._keep(pod)
             if numbers and pod.pod.metadata.deletion_timestamp is None:
-                found.extend([(number, row, 1 if added else -1) for number in numbers])
+                found.append((numbers, row, 1 if added else -1))
         return found
 
     def _keep(self, pod: PodInfo) -> tuple[int, ...]:

@@ -140,8 +140,9 @@ class SpreadFilterState:
 
     def follow(self, changes: Sequence[PodChange]) -> None:
         """Pods did come to rows, or leave them."""
-        for number, row, by in self._counted.among(changes):
-            self._domains[number].change(row, by)
+        for numbers, row, by in self._counted.among(changes):
+            for number in numbers:
+                self._domains[number].change(row, by)
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """The first constraint that a node does not meet gives the reason."""

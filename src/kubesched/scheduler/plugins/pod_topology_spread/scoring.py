@@ -136,8 +136,9 @@ class SpreadScoreState:
 
     def follow(self, changes: Sequence[PodChange]) -> None:
         """Pods came to rows, or left them."""
-        for number, row, by in self._counted.among(changes):
-            self._domains[number].change(row, by)
+        for numbers, row, by in self._counted.among(changes):
+            for number in numbers:
+                self._domains[number].change(row, by)
 
     def scores(self, nodes: NodeTable) -> Scores:
         """Rounded once all constraints are added up; of a single one, domain by domain."""
