@@ -22,7 +22,7 @@ def test_all_workers_are_in_one_rack() -> None:
     assert _racks(report) == {"rack-2"}
     (group,) = report.pod_groups
     assert (group["placed"], group["scheduled"]) == (8, True)
-    assert "ml         training   at least 8  8 of 8            scheduled" in str(report)
+    assert "ml         training   at least 8  8 of 8            after 0s  scheduled" in str(report)
 
 
 def test_without_the_gates_they_are_anywhere() -> None:
