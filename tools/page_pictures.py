@@ -16,7 +16,7 @@ from typing import Any
 from harness.headless_browser import CHROMIUM, NOTICE, OpenPage, open_page
 from kubesched.k8s.model.core import Pod
 from kubesched.playground.apiserver.server import ServerSettings
-from kubesched.playground.hollow_nodes.nodes import NodeShape
+from kubesched.playground.hollow_nodes.fleet import NodeShape
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.manifests import read_documents
 from kubesched.playground.playground import Playground, PlaygroundSettings

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
-    from kubesched.planning.check.checks import check
-    from kubesched.planning.check.report import CheckReport
-    from kubesched.planning.compare.comparing import compare
-    from kubesched.planning.compare.metrics import CompareError
-    from kubesched.planning.compare.report import ComparisonReport
+    from kubesched.planning.check import check
+    from kubesched.planning.check_report import CheckReport
+    from kubesched.planning.compare import compare
+    from kubesched.planning.compare_metrics import CompareError
+    from kubesched.planning.compare_report import ComparisonReport
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
     from kubesched.planning.optimal import OptimalityReport, optimal
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from kubesched.planning.plan.library import plan
     from kubesched.planning.plan.model import PlanError
     from kubesched.planning.plan.report import PlanReport
-    from kubesched.planning.upgrade.report import UpgradeReport
-    from kubesched.planning.upgrade.upgrading import upgrade
+    from kubesched.planning.upgrade import upgrade
+    from kubesched.planning.upgrade_report import UpgradeReport
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.asking import explain
     from kubesched.simulator.column_table import ColumnTable
@@ -118,11 +118,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompareError": "kubesched.planning.compare.metrics",
-    "ComparisonReport": "kubesched.planning.compare.report",
-    "compare": "kubesched.planning.compare.comparing",
-    "CheckReport": "kubesched.planning.check.report",
-    "check": "kubesched.planning.check.checks",
+    "CompareError": "kubesched.planning.compare_metrics",
+    "ComparisonReport": "kubesched.planning.compare_report",
+    "compare": "kubesched.planning.compare",
+    "CheckReport": "kubesched.planning.check_report",
+    "check": "kubesched.planning.check",
     "Agreement": "kubesched.simulator.replay.agreement",
     "ClosedReplay": "kubesched.simulator.replay.closed",
     "replay": "kubesched.simulator.replay.library",
@@ -131,8 +131,8 @@ _HOMES = {
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",
-    "UpgradeReport": "kubesched.planning.upgrade.report",
-    "upgrade": "kubesched.planning.upgrade.upgrading",
+    "UpgradeReport": "kubesched.planning.upgrade_report",
+    "upgrade": "kubesched.planning.upgrade",
     "ConsolidationReport": "kubesched.planning.consolidate.report",
     "consolidate": "kubesched.planning.consolidate.consolidation",
     "Explanation": "kubesched.explanation.explain",

@@ -58,7 +58,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "validation error, invalid": {},
     "validate, admit": {
         "src/kubesched/playground/apiserver/bootstrap.py": CERTIFICATES,
-        "src/kubesched/playground/apiserver/kinds/certificates.py": CERTIFICATES,
+        "src/kubesched/playground/apiserver/kinds/access_kinds.py": CERTIFICATES,
         "src/kubesched/playground/apiserver/verbs/escalation.py": CERTIFICATES,
         "docs/security/access.md": CERTIFICATES,
     },

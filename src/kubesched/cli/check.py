@@ -19,7 +19,7 @@ from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster
-    from kubesched.planning.check.report import CheckReport
+    from kubesched.planning.check_report import CheckReport
 
 UNDECIDED_EXIT = 3
 """Other seeds give other answers."""
@@ -72,8 +72,8 @@ def check(
 
 
 def _run(path: Path, server: ServerChoice) -> CheckReport:
-    from kubesched.planning.check.check_file import read_check_file
-    from kubesched.planning.check.checks import run_check
+    from kubesched.planning.check import run_check
+    from kubesched.planning.check_file import read_check_file
 
     asked = read_check_file(path)
     cluster: LoadedCluster | None = None
@@ -90,7 +90,7 @@ def _live(server: ServerChoice) -> LoadedCluster:
 
 
 def _print(report: CheckReport, output: str) -> None:
-    from kubesched.planning.check.report import github, junit, markdown, render_check, sarif
+    from kubesched.planning.check_report import github, junit, markdown, render_check, sarif
     from kubesched.planning.report_pages import check_page
 
     match output:
@@ -113,7 +113,7 @@ def _print(report: CheckReport, output: str) -> None:
 
 def _init(dump: str | None, change: str, path: Path) -> None:
     from kubesched.cli.files import InputError, write_files
-    from kubesched.planning.check.checks import first_check
+    from kubesched.planning.check import first_check
     from kubesched.simulator.library import load
 
     if dump is None:

@@ -22,7 +22,7 @@ from kubesched.cli.planning import (
 from kubesched.cli.scenario import AskedScenario, jobs_option, scenario_options, seeds_option, until_option
 
 if TYPE_CHECKING:
-    from kubesched.planning.compare.variants import ComparedVariant
+    from kubesched.planning.compare import ComparedVariant
 
 _KEYS = ("config", "plugin", "feature-gates", "resize", "objects", "patch", "nodes", "catalogue")
 _OTHER_NAMES = {"priorities": "objects", "scenario": "objects"}
@@ -73,7 +73,7 @@ def compare(
     kubesched compare -f apps/ --variant small:nodes=12xm7i.large,catalogue=aws.json \\
         --variant large:nodes=3xm7i.2xlarge,catalogue=aws.json --until-ci 1%
     """
-    from kubesched.planning.compare.comparing import ComparedInput, HowMany, compare_variants
+    from kubesched.planning.compare import ComparedInput, HowMany, compare_variants
     from kubesched.planning.resizing import read_usage
     from kubesched.simulator.options import SimulationOptions
 
@@ -109,8 +109,8 @@ def _share(text: str) -> float:
 
 
 def _variant(text: str) -> ComparedVariant:
-    from kubesched.planning.compare.metrics import CompareError
-    from kubesched.planning.compare.variants import feature_gates_of, variant_of
+    from kubesched.planning.compare import feature_gates_of, variant_of
+    from kubesched.planning.compare_metrics import CompareError
 
     name, _, rest = text.partition(":")
     found: dict[str, list[str]] = {}

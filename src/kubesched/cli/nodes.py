@@ -88,8 +88,7 @@ def nodes(
     """
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.quantity import QuantityError
-    from kubesched.playground.hollow_nodes.fleet import FleetSettings
-    from kubesched.playground.hollow_nodes.nodes import NodeShape
+    from kubesched.playground.hollow_nodes.fleet import FleetSettings, NodeShape
     from kubesched.playground.hollow_nodes.pod_plays import Delays
 
     if count is None and not filenames:

@@ -14,8 +14,7 @@ import click
 from kubesched.cli.output import ERROR_EXIT, print_record, say_error
 
 if TYPE_CHECKING:
-    from kubesched.plugin_tools.check.cases import Case
-    from kubesched.plugin_tools.check.subject import Subject
+    from kubesched.plugin_tools.check.subject import Case, Subject
 
 FAILED_EXIT = 1
 _CHECKS = ("answers", "forms", "writes", "bounds", "symmetry", "events", "determinism", "scope")
@@ -129,7 +128,7 @@ def _cases_of(filenames: tuple[str, ...]) -> list[Case]:
     """One for each pending pod of the files."""
     from kubesched.cli.files import InputError
     from kubesched.cli.nodes import documents_of_files
-    from kubesched.plugin_tools.check.cases import cases_of
+    from kubesched.plugin_tools.check.subject import cases_of
 
     if not filenames:
         return []

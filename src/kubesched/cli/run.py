@@ -99,7 +99,7 @@ async def _schedule(options: RunOptions, ahead: ListsAhead | None) -> int:
     lines.STARTING.write(BuildInfo().git_version, emulated, options.leader_election.leader_elect)
     more_pages = None
     if options.serves_web_page:
-        from kubesched.playground.web.live_page import LivePage
+        from kubesched.playground.web.page import LivePage
 
         more_pages = LivePage
     if ahead is not None and ahead.server == _named_server(options):

@@ -30,7 +30,7 @@ from kubesched.cli.scheduler_choice import class_cache_option, plugin_option
 from kubesched.cli.watching import LOOK_EVERY_S
 
 if TYPE_CHECKING:
-    from kubesched.playground.hollow_nodes.nodes import NodeShape
+    from kubesched.playground.hollow_nodes.fleet import NodeShape
     from kubesched.playground.playground import Playground, PlaygroundSettings
 
 DEFAULT_NODES = 3
@@ -110,7 +110,7 @@ def up(
 
     With --once, the cluster is deleted afterwards, and the exit code is 1 if a pod stayed pending.
     """
-    from kubesched.playground.hollow_nodes.nodes import NodeShape
+    from kubesched.playground.hollow_nodes.fleet import NodeShape
     from kubesched.playground.hollow_nodes.pod_plays import Delays
 
     if once and (data is not None or not filenames):

@@ -93,8 +93,8 @@ def upgrade(
     kubesched upgrade -f dump.json --pool workers --preset gke
     kubesched upgrade -f dump.json --max-surge 10% --drain-timeout 30m --find-surge
     """
-    from kubesched.planning.upgrade.rolling import strategy_of
-    from kubesched.planning.upgrade.upgrading import UpgradePlayer
+    from kubesched.planning.rolling_upgrade import strategy_of
+    from kubesched.planning.upgrade import UpgradePlayer
     from kubesched.simulator.options import SimulationOptions
 
     with told_in_a_line():

@@ -2,7 +2,7 @@
 
 The text says first whether the cluster survives, then case by case what is missing and why.
 
-Next: `outage_runs` and `outage_trials`, which find out.
+Next: `outage` and `outage_trials`, which find out.
 """
 
 from __future__ import annotations

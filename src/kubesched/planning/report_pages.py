@@ -31,7 +31,7 @@ from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
-    from kubesched.planning.check.report import CheckReport
+    from kubesched.planning.check_report import CheckReport
     from kubesched.simulator.report import SimulationReport
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -95,7 +95,7 @@ def _worst_first(name: str, found: ColumnTable) -> ColumnTable:
 
 
 def check_page(command: str, report: CheckReport) -> ReportPage:
-    from kubesched.planning.check.report import render_check
+    from kubesched.planning.check_report import render_check
 
     checks = [(one.name, one.rule, one.passed.value, one.headline) for one in report.results]
     findings = [

@@ -37,7 +37,7 @@ from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import bursts_for
 from kubesched.simulator.virtual.admission import ObjectAdmission
 from kubesched.simulator.virtual.controllers import MAKES_PODS, ControllerRules
-from kubesched.simulator.virtual.deletion import BudgetCoverage
+from kubesched.simulator.virtual.kubelets import BudgetCoverage
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 _MAKERS = (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job)

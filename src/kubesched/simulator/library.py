@@ -23,10 +23,10 @@ from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plu
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.expansion import expand
-from kubesched.simulator.history import QueueSampler
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.report_tables import QueueSampler
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.sequence import PlacedSequence
 from kubesched.simulator.trial import LoadedWorld

@@ -17,10 +17,12 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.column_table import ColumnTable
-from kubesched.simulator.history import NO_QUEUE_SAMPLES, QueueSampler, RunHistory
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_tables import (
     GONE,
+    NO_QUEUE_SAMPLES,
+    QueueSampler,
+    RunHistory,
     event_table,
     node_state,
     node_table,

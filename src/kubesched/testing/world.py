@@ -21,8 +21,7 @@ from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation
-from kubesched.simulator.api_model.interpreter import EffectInterpreter
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import EffectInterpreter, TypedStore
 
 
 class World:

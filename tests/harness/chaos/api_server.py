@@ -19,8 +19,7 @@ from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.simulator.api_model.interpreter import EffectInterpreter, delete_pod
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import EffectInterpreter, TypedStore, delete_pod
 
 NAMESPACE = "default"
 DELETED_AT = "2026-01-01T00:00:00Z"

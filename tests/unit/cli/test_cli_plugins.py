@@ -16,7 +16,7 @@ from kubesched.cli.up import reload_plugins
 from kubesched.cli.watching import manifest_files, watch
 from kubesched.k8s.model.core import Pod
 from kubesched.playground.apiserver.server import ServerSettings
-from kubesched.playground.hollow_nodes.nodes import NodeShape
+from kubesched.playground.hollow_nodes.fleet import NodeShape
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled

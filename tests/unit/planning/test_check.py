@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import kubesched
 from kubesched.cli.main import main
 from kubesched.k8s.errors import KubeschedError
-from kubesched.planning.check.report import (
+from kubesched.planning.check_report import (
     MARKDOWN_LIMIT,
     CheckFinding,
     CheckReport,

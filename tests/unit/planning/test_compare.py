@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import kubesched
 from kubesched.cli.main import main
 from kubesched.k8s.errors import KubeschedError
-from kubesched.planning.compare.variants import merged
+from kubesched.planning.compare import merged
 from kubesched.planning.resizing import ResizeError, read_resizing
 from kubesched.planning.statistics import LOOKS, PairedDifference, allowed_error, holm
 from kubesched.testing import make

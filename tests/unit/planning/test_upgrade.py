@@ -16,9 +16,9 @@ import kubesched
 from kubesched.cli.main import main
 from kubesched.k8s.loaded_cluster import read_objects
 from kubesched.older.config.emulation import GivenConfiguration
-from kubesched.planning.upgrade.report import UpgradeReport
-from kubesched.planning.upgrade.rolling import PRESETS, BlockedPod, UpgradeError, UpgradeStrategy, strategy_of
-from kubesched.planning.upgrade.upgrading import UpgradePlayer
+from kubesched.planning.rolling_upgrade import PRESETS, BlockedPod, UpgradeError, UpgradeStrategy, strategy_of
+from kubesched.planning.upgrade import UpgradePlayer
+from kubesched.planning.upgrade_report import UpgradeReport
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 

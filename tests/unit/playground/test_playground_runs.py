@@ -17,7 +17,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.hollow_nodes.nodes import NodeShape
+from kubesched.playground.hollow_nodes.fleet import NodeShape
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled

@@ -44,8 +44,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
-from kubesched.simulator.api_model.interpreter import EffectInterpreter, Handler
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import EffectInterpreter, Handler, TypedStore
 from kubesched.testing import make
 
 Item = TypeVar("Item", bound=KubeObject)

@@ -11,7 +11,7 @@ import kubesched
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import TypedStore
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.testing import make
 

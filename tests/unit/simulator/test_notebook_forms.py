@@ -12,7 +12,7 @@ import pytest
 from simulated_clusters import workload
 
 import kubesched
-from kubesched.simulator import history
+from kubesched.simulator import report_tables
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.testing import make
 
@@ -153,7 +153,7 @@ def test_queue_lengths_are_noted_if_asked_for() -> None:
 
 
 def test_series_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_SAMPLES", 10)
+    monkeypatch.setattr(report_tables, "MOST_SAMPLES", 10)
     pods = [
         make.pod(f"p{n}", cpu=1, metadata={"annotations": {"kubesched.dev/duration": f"{n + 1}m"}}) for n in range(60)
     ]

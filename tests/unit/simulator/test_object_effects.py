@@ -10,7 +10,7 @@ from kubesched.framework.effects import Failed, PatchObject, WriteObject, Writte
 from kubesched.k8s.model.core import Node, Service
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import SeededNames
-from kubesched.simulator.api_model.interpreter import ObjectEffects
+from kubesched.simulator.api_model import ObjectEffects
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.services import FIRST_ADDRESS
+from kubesched.playground.apiserver.kinds.traffic_kinds import FIRST_ADDRESS
 from kubesched.playground.apiserver.patching.apply import record
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey

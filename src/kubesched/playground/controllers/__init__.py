@@ -1,6 +1,6 @@
 """Controllers, small but real: what makes a cluster of an API server, as clients of it.
 
-    informers ──▶ cluster_view ──▶ work queues ──▶ reconcile ──▶ plan_writer ──▶ server
+    informers ──▶ cluster_view ──▶ work queues ──▶ reconcile ──▶ PlanWriter ──▶ server
 
 The rules by which they reconcile are pure functions: `kubesched.k8s.workloads`.
 

@@ -14,8 +14,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.scheduling import GROUP_VERSION, PROTECTION_FINALIZER, PodGroup, Workload, group_key_of
 from kubesched.k8s.workloads.jobs import is_group_of, is_new, is_workload_of, needs_group, pod_group_for, workload_for
+from kubesched.playground.controllers.claim_controllers import is_held, let_go
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.volume_controllers import is_held, let_go
 
 K = TypeVar("K", bound=KubeObject)
 

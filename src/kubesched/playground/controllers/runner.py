@@ -25,16 +25,18 @@ from kubesched.k8s.client.work_queue import WorkQueue, end_all
 from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.playground.controllers.budget_controller import BudgetController
 from kubesched.playground.controllers.claim_controllers import (
+    AttributesClassProtection,
+    ClaimBinder,
+    ClaimProtection,
     DeviceClaimRelease,
     GroupClaimController,
     PodClaimController,
+    VolumeBinder,
+    VolumeProtection,
 )
 from kubesched.playground.controllers.cluster_view import ClusterView, GoneMeanwhile
-from kubesched.playground.controllers.controller import Controller, ControllerContext
-from kubesched.playground.controllers.cron_job_controller import CronJobController
-from kubesched.playground.controllers.deployment_controller import DeploymentController
+from kubesched.playground.controllers.controller import Controller, ControllerContext, PlanWriter
 from kubesched.playground.controllers.garbage_collector import GarbageCollector
 from kubesched.playground.controllers.group_controllers import PodGroupProtection
 from kubesched.playground.controllers.kinds import (
@@ -45,27 +47,20 @@ from kubesched.playground.controllers.kinds import (
     Homes,
     home_of,
 )
+from kubesched.playground.controllers.limit_controllers import BudgetController, QuotaController
 from kubesched.playground.controllers.namespace_controllers import (
     NamespaceController,
     RootCaPublisher,
     ServiceAccountController,
 )
-from kubesched.playground.controllers.node_lifecycle import NodeLifecycleController
-from kubesched.playground.controllers.plan_writer import PlanWriter
-from kubesched.playground.controllers.quota_controller import QuotaController
-from kubesched.playground.controllers.role_aggregation import RoleAggregationController
-from kubesched.playground.controllers.taint_eviction import (
+from kubesched.playground.controllers.node_lifecycle import (
     DeviceTaintEvictionController,
+    NodeLifecycleController,
     OrphanedPodController,
     TaintEvictionController,
 )
-from kubesched.playground.controllers.volume_controllers import (
-    AttributesClassProtection,
-    ClaimBinder,
-    ClaimProtection,
-    VolumeBinder,
-    VolumeProtection,
-)
+from kubesched.playground.controllers.parent_controllers import CronJobController, DeploymentController
+from kubesched.playground.controllers.role_aggregation import RoleAggregationController
 from kubesched.playground.controllers.workload import WorkloadController
 from kubesched.playground.controllers.workload_kinds import (
     DaemonSetRules,

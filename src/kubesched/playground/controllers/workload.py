@@ -35,8 +35,7 @@ from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, 
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
 from kubesched.k8s.workloads.replicas import n_wanted
 from kubesched.k8s.workloads.templates import owner_reference
-from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.plan_writer import PlanListener
+from kubesched.playground.controllers.controller import ControllerContext, PlanListener
 from kubesched.playground.controllers.status import condition, find_condition, with_condition_set
 from kubesched.playground.controllers.whole_objects import Body, plain
 

@@ -2,8 +2,8 @@
 against rules.
 
 Read in this order: `battery` (all checks on one plugin, and the smallest case that still breaks a rule), `subject`
-(what is tried), `drawing` (on what), `asking` (how it is asked), `answer_checks` and the other modules of checks (the
-rules), `report` (what is reported).
+(what is tried, and on what), `drawing` (where cases come from), `asking` (how it is asked), `answer_checks` and the
+other modules of checks (the rules), `report` (what is reported).
 """
 
 from kubesched.plugin_tools.check.battery import check_plugin

@@ -48,8 +48,7 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.plugin_tools.check.cases import Case, Manifest
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Case, Manifest, Subject
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.handle import EngineHandle

@@ -9,8 +9,7 @@ number to compare plugins and forms by, no guarantee.
 A case that breaks a rule is made smaller: parts of it are left out one by one, as long as it stays broken. Greedy, and
 bounded by how often the rule is asked: what remains is small, not the smallest of all.
 
-Next: `answer_checks`, `state_checks`, `change_checks` and `determinism_check` for the rules, `report` for what comes
-out.
+Next: `answer_checks`, `change_checks` and `determinism_check` for the rules, `report` for what comes out.
 """
 
 from __future__ import annotations
@@ -27,16 +26,20 @@ from kubesched.framework.caching import Scope, filter_scope_for, score_scope_for
 from kubesched.framework.extension_points import extension_points_of
 from kubesched.k8s.model.manifests import collector_paused
 from kubesched.plugin_tools.check import asking
-from kubesched.plugin_tools.check.answer_checks import answers_hold, bounds_hold, forms_agree
+from kubesched.plugin_tools.check.answer_checks import (
+    answers_hold,
+    bounds_hold,
+    forms_agree,
+    nothing_is_written,
+    pods_are_symmetric,
+)
 from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial
-from kubesched.plugin_tools.check.cases import Case, Manifest
 from kubesched.plugin_tools.check.change_checks import events_undo, scopes_hold
 from kubesched.plugin_tools.check.determinism_check import answers_repeat
 from kubesched.plugin_tools.check.drawing import CaseDraws, drawn_cases, drawn_changes
 from kubesched.plugin_tools.check.hash_seeds import differs_elsewhere
 from kubesched.plugin_tools.check.report import BatteryReport, CheckOutcome, CheckResult, CostLine, RuleViolation
-from kubesched.plugin_tools.check.state_checks import nothing_is_written, pods_are_symmetric
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Case, Manifest, Subject
 from kubesched.plugin_tools.check.tracing import with_traced_words
 from kubesched.scheduler.engine.profile import filter_step, score_step
 

@@ -23,9 +23,8 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.answer_checks import shown
 from kubesched.plugin_tools.check.asking import PluginTrial, TrialAnswers
-from kubesched.plugin_tools.check.cases import Case, DrawnChange, Manifest
 from kubesched.plugin_tools.check.report import RuleViolation
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Case, DrawnChange, Manifest, Subject
 from kubesched.scheduler.queue.changes import events_of
 from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
 from kubesched.scheduler.queue.profile import QueueProfile, registered_events

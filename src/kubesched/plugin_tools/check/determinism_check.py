@@ -19,9 +19,8 @@ from typing import Any
 from kubesched.framework import CycleState
 from kubesched.plugin_tools.check.answer_checks import shown
 from kubesched.plugin_tools.check.asking import PluginTrial, TrialAnswers
-from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Case, Subject
 
 _SECONDS = ("time", "monotonic", "perf_counter")
 _NANOSECONDS = ("time_ns", "monotonic_ns", "perf_counter_ns")

@@ -16,8 +16,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from kubesched.plugin_tools.check.cases import SUBJECT_POD, Case, DrawnChange, Manifest
-from kubesched.plugin_tools.check.subject import Words
+from kubesched.plugin_tools.check.subject import SUBJECT_POD, Case, DrawnChange, Manifest, Words
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -15,10 +15,9 @@ from typing import Any
 
 from kubesched.plugin_tools.check.answer_checks import shown
 from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial
-from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.drawing import drawn_cases
 from kubesched.plugin_tools.check.report import RuleViolation
-from kubesched.plugin_tools.check.subject import Subject, Words
+from kubesched.plugin_tools.check.subject import Case, Subject, Words
 
 _SEEDS = ("1", "2")
 _MOST_CASES = 100

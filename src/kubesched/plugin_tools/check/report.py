@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.plugin_tools.check.cases import Case, DrawnChange
+from kubesched.plugin_tools.check.subject import Case, DrawnChange
 
 
 class CheckOutcome(Enum):

@@ -1,4 +1,7 @@
-"""What is tried: a plugin's factory, its arguments, and the words it knows.
+"""What is tried, and on what: a plugin's factory with its arguments and the words it knows, and cases.
+
+A case is a cluster, a pod that seeks a node, and changes that may come. All plain manifests, so it can be shown,
+written down and taken apart. Those of a cluster that somebody has are one for each of its pending pods.
 
 A new plugin is made for every trial, with arguments of its own: nothing that one trial does reaches the next. Plugins
 from outside are tried as the engine sees them, with the checks of `kubesched.scheduler.plugin_loading` in front.
@@ -7,7 +10,8 @@ Its words are label keys, values, resource names and numbers that stand in its s
 at the label `example.com/quiet` says nothing about clusters that never have it, so clusters are drawn with these words
 in them.
 
-Next: `drawing`; `tracing` for the words that a plugin asks for while it runs.
+Next: `drawing`, which makes cases; `asking`, which builds one up; `tracing` for the words that a plugin asks for while
+it runs.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ import ast
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,86 @@ from kubesched.scheduler.plugin_loading.checked_plugin import OutsidePlugin
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, plugins_from_classes
 from kubesched.scheduler.plugins.registry import REGISTRY
+
+Manifest = dict[str, Any]
+
+SUBJECT_POD = "asking"
+"""The name of the pod that seeks a node, in drawn cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnChange:
+    """An object comes, becomes other than it was, or goes (`new` is None). Which one, `kind` and `name` say."""
+
+    kind: str
+    name: str
+    namespace: str
+    new: Manifest | None
+
+    def is_about(self, item: Manifest) -> bool:
+        metadata = item["metadata"]
+        return (item["kind"], metadata["name"], metadata.get("namespace", "")) == (
+            self.kind,
+            self.name,
+            self.namespace,
+        )
+
+    @classmethod
+    def to(cls, item: Manifest) -> DrawnChange:
+        return cls(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", ""), item)
+
+    @classmethod
+    def removal(cls, item: Manifest) -> DrawnChange:
+        return cls(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", ""), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    pod: Manifest
+    objects: tuple[Manifest, ...]
+    visitor: Manifest
+    """A pod that is put on nodes and taken off again."""
+    changes: tuple[DrawnChange, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[Manifest, ...]:
+        return tuple(item for item in self.objects if item["kind"] == "Node")
+
+    def after(self, change: DrawnChange) -> Case:
+        """The case as it is once the change has come."""
+        if change.new is not None and change.is_about(self.pod):
+            return replace(self, pod=change.new)
+        position = next((at for at, item in enumerate(self.objects) if change.is_about(item)), len(self.objects))
+        came = () if change.new is None else (change.new,)
+        return replace(self, objects=(*self.objects[:position], *came, *self.objects[position + 1 :]))
+
+    def as_record(self) -> dict[str, Any]:
+        """For reports."""
+        return {"pod": self.pod, "objects": list(self.objects)}
+
+
+_MOST_CASES = 50
+
+
+def cases_of(objects: Iterable[Manifest]) -> list[Case]:
+    found = [_with_namespace(item) for item in objects]
+    pending = [item for item in found if item["kind"] == "Pod" and not item.get("spec", {}).get("nodeName")]
+    return [Case(pod, tuple(item for item in found if item is not pod), _visitor(pod)) for pod in pending[:_MOST_CASES]]
+
+
+def _with_namespace(item: Manifest) -> Manifest:
+    copied = deepcopy(item)
+    if copied["kind"] == "Pod":
+        copied["metadata"].setdefault("namespace", "default")
+        copied.setdefault("spec", {}).setdefault("containers", [])
+    return copied
+
+
+def _visitor(pod: Manifest) -> Manifest:
+    copied = deepcopy(pod)
+    copied["metadata"] |= {"name": "visitor", "uid": "uid-visitor"}
+    return copied
+
 
 _KEY = re.compile(r"([a-z0-9.-]{1,60}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,60}[A-Za-z0-9])?")
 _MOST_WORDS = 40

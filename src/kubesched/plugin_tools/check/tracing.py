@@ -15,9 +15,8 @@ from msgspec.structs import replace as struct_replace
 
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.plugin_tools.check.asking import BrokenPluginError, PluginTrial
-from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.drawing import HOSTNAME, ZONE, drawn_cases
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Case, Subject
 
 Noted = TypeVar("Noted", Node, Pod)
 

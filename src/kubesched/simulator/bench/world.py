@@ -27,8 +27,7 @@ from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim,
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
-from kubesched.simulator.api_model.interpreter import EffectInterpreter
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import EffectInterpreter, TypedStore
 from kubesched.simulator.bench.object_factory import ObjectFactory, bound_claim, reference_to
 
 _DELETED_AT = "2026-01-01T00:00:00Z"

@@ -34,8 +34,7 @@ from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import Seeded
-from kubesched.simulator.api_model.interpreter import EffectInterpreter
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import EffectInterpreter, TypedStore
 from kubesched.simulator.recording.reader import ObjectGone, ObjectSeen, Recorded, RecordingReader
 from kubesched.simulator.report_text import readable_span
 from kubesched.simulator.run import without_extenders

@@ -19,13 +19,12 @@ from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import Bursts, NameSource
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.simulator.api_model.interpreter import EffectInterpreter
+from kubesched.simulator.api_model import EffectInterpreter
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.virtual.admission import ObjectAdmission, TooManyPodsError
 from kubesched.simulator.virtual.controllers import ControllerRules, ControllerSet, DeviceClaims
-from kubesched.simulator.virtual.deletion import BudgetCoverage, Deletions, Drains, TaintEvictions
-from kubesched.simulator.virtual.kubelets import Kubelets, NodeFaults
+from kubesched.simulator.virtual.kubelets import BudgetCoverage, Deletions, Drains, Kubelets, NodeFaults, TaintEvictions
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 PATIENCE_S = 3600.0

@@ -43,7 +43,7 @@ from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions
 from kubesched.simulator.virtual.admission import AlreadyExistsError, ObjectAdmission, plural
-from kubesched.simulator.virtual.deletion import BudgetCoverage, Deletions
+from kubesched.simulator.virtual.kubelets import BudgetCoverage, Deletions
 from kubesched.simulator.virtual.store import ClusterStore, VirtualClock
 
 MAKES_PODS: tuple[type[KubeObject], ...] = (

@@ -3,7 +3,7 @@
 Beside what the typed store has: who owns what, and which pods are where. The clock has what is to happen, in the order
 of its time, and of its coming where times are equal.
 
-Next: `deletion`, because objects take others with them when they go, and pods take their time.
+Next: `kubelets`, because objects take others with them when they go, and pods take their time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.actions import NameSource
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model import TypedStore
 
 Item = TypeVar("Item", bound=KubeObject)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from apiserver_serving import TestClient, running
 
-from kubesched.playground.apiserver.http.openapi_protobuf import encode_document
+from kubesched.playground.apiserver.http.discovery import encode_document
 from kubesched.playground.apiserver.http.protobuf import fields_of
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi import documents

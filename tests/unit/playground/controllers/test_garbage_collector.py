@@ -11,11 +11,10 @@ from recording_api import RecordingApi
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.controller import ControllerContext, PlanWriter
 from kubesched.playground.controllers.garbage_collector import FOREGROUND, ORPHAN, GarbageCollector
 from kubesched.playground.controllers.kinds import DiscoveredKinds, NamespacePhase
 from kubesched.playground.controllers.namespace_controllers import NamespaceController
-from kubesched.playground.controllers.plan_writer import PlanWriter
 
 PODS = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list", "delete", "watch", "deletecollection"]}
 OWNER = "/api/v1/namespaces/d/pods/owner"

@@ -12,11 +12,13 @@ from kubesched.k8s.client.lease import LeaseSpec
 from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodSpec, Taint, Toleration
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.controller import ControllerContext, PlanWriter
 from kubesched.playground.controllers.kinds import NodeLease
-from kubesched.playground.controllers.node_lifecycle import NodeLifecycleController
-from kubesched.playground.controllers.plan_writer import PlanWriter
-from kubesched.playground.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
+from kubesched.playground.controllers.node_lifecycle import (
+    NodeLifecycleController,
+    OrphanedPodController,
+    TaintEvictionController,
+)
 
 
 class _World:

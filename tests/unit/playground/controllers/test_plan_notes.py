@@ -13,8 +13,7 @@ from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, UpdateObject
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.plan_writer import PlanListener, PlanWriter
+from kubesched.playground.controllers.controller import ControllerContext, PlanListener, PlanWriter
 from kubesched.playground.controllers.workload import JobNotes, PodNotes, ScalingNotes
 
 META = ObjectMeta(name="db", namespace="shop", uid="1")

@@ -12,8 +12,7 @@ from harness.scripted_server.faults import until
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.playground.hollow_nodes import fleet as fleet_module
-from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
-from kubesched.playground.hollow_nodes.nodes import NodeShape, registered
+from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet, NodeShape, registered
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.testing import make
 

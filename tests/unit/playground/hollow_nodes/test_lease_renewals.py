@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.hollow_nodes.nodes import ROUND_S, LeaseRenewals, interval_s
+from kubesched.playground.hollow_nodes.fleet import ROUND_S, LeaseRenewals, interval_s
 
 
 class _NoServer:

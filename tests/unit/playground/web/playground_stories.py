@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.headless_browser import OpenPage, open_page
 from kubesched.playground.apiserver.server import ServerSettings
-from kubesched.playground.hollow_nodes.nodes import NodeShape
+from kubesched.playground.hollow_nodes.fleet import NodeShape
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 

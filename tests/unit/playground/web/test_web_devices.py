@@ -9,8 +9,7 @@ from shown_cluster import NOW_S, ShownCluster, node, pod
 
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
-from kubesched.playground.web.rows import claim_row, device_rows, pod_row
-from kubesched.playground.web.stream import StateReader, changes
+from kubesched.playground.web.stream import StateReader, changes, claim_row, device_rows, pod_row
 
 DRIVER = "gpu.example.com"
 

@@ -20,7 +20,7 @@ from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import parse_flags, read_options
 from kubesched.live.options.flag import FlagError
-from kubesched.playground.web.live_page import LivePage
+from kubesched.playground.web.page import LivePage
 from kubesched.testing import make
 
 ALICE = {"Authorization": "Bearer alice"}

@@ -9,8 +9,17 @@ import pytest
 from shown_cluster import NOW_S, ShownCluster, node, pod
 
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.playground.web.rows import MOST_QUEUED, group_row, node_row, pod_row, pod_state, queue_rows, same_queue
-from kubesched.playground.web.stream import StateReader, changes
+from kubesched.playground.web.stream import (
+    MOST_QUEUED,
+    StateReader,
+    changes,
+    group_row,
+    node_row,
+    pod_row,
+    pod_state,
+    queue_rows,
+    same_queue,
+)
 
 WAITING = {"pod": "shop/p", "uid": "u", "priority": 0, "attempts": 1, "waitingSeconds": 5.0}
 

@@ -8,9 +8,8 @@ import planted_plugins as planted
 import pytest
 
 from kubesched.plugin_tools.check import check_plugin, subject_of
-from kubesched.plugin_tools.check.cases import Case, DrawnChange
 from kubesched.plugin_tools.check.report import CheckOutcome
-from kubesched.plugin_tools.check.subject import in_tree_subject
+from kubesched.plugin_tools.check.subject import Case, DrawnChange, in_tree_subject
 from kubesched.testing import make
 
 N_CASES = 20

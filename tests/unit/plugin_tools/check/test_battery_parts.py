@@ -14,11 +14,10 @@ from kubesched.framework import OK, CycleState, NodeInfo, PodInfo, Status
 from kubesched.k8s.model import manifests
 from kubesched.plugin_tools.check import check_plugin, subject_of
 from kubesched.plugin_tools.check.battery import shrunk
-from kubesched.plugin_tools.check.cases import Case, cases_of
 from kubesched.plugin_tools.check.determinism_check import moved_clock
 from kubesched.plugin_tools.check.drawing import drawn_cases
 from kubesched.plugin_tools.check.report import CheckOutcome, RuleViolation
-from kubesched.plugin_tools.check.subject import Words, words_of
+from kubesched.plugin_tools.check.subject import Case, Words, cases_of, words_of
 from kubesched.plugin_tools.check.tracing import with_traced_words
 from kubesched.testing import make
 

@@ -21,12 +21,12 @@ from kubesched.k8s.cel.steps import CostMeter
 from kubesched.k8s.model.meta import LabelSelector
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.policy_parts import OBJECT
+from kubesched.playground.apiserver.kinds.admission_kinds import OBJECT
 from kubesched.playground.apiserver.kinds.registry import EVERY_KIND
 from kubesched.playground.apiserver.openapi.decoding import forget_empty_lists
 from kubesched.playground.apiserver.openapi.schemas import ANY, ValueType, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch
-from kubesched.playground.apiserver.patching.configuration import check_configuration, merge
+from kubesched.playground.apiserver.patching.apply import check_configuration, merge
 from kubesched.playground.apiserver.served_resource import DecodeError, Object, ServedResource
 from kubesched.playground.apiserver.verbs.request import RequestUser
 

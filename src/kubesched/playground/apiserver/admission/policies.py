@@ -23,7 +23,7 @@ from kubesched.playground.apiserver.admission.evaluation import (
     selects,
 )
 from kubesched.playground.apiserver.errors import StatusError, forbidden
-from kubesched.playground.apiserver.kinds.policy_parts import PolicyCompiler
+from kubesched.playground.apiserver.kinds.admission_kinds import PolicyCompiler
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.verbs.request import Api, Target, WriteOptions
 

@@ -10,7 +10,7 @@ from kubesched.k8s.model.cron_schedule import schedule_problem
 from kubesched.k8s.model.times import parse_instant
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds import workload_parts as checks
+from kubesched.playground.apiserver.kinds import workloads as checks
 from kubesched.playground.apiserver.kinds.internal_form import internal_spec
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.serving import (

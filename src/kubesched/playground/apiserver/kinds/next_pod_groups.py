@@ -14,7 +14,7 @@ from kubesched.k8s.model.scheduling import MODE_POD_GROUP, POD_GROUP_INITIALLY_S
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.metadata import condition_errors, protect
-from kubesched.playground.apiserver.kinds.pod_groups import (
+from kubesched.playground.apiserver.kinds.scheduling_kinds import (
     MOST_TEMPLATES,
     claim_status_errors,
     claims_errors,

@@ -14,7 +14,7 @@ from typing import Any
 
 from kubesched.playground.apiserver.errors import StatusError, bad_request, forbidden, not_found
 from kubesched.playground.apiserver.go_text import quoted
-from kubesched.playground.apiserver.kinds.certificates import RESOURCE as CERTIFICATE_REQUESTS
+from kubesched.playground.apiserver.kinds.access_kinds import RESOURCE as CERTIFICATE_REQUESTS
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.verbs.authorization import (
     FULL_AUTHORITY,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
 from kubesched.planning.catalogue import money
 from kubesched.planning.html_report import ReportAsPage
-from kubesched.planning.upgrade.rolling import StuckNode, UpgradeStrategy
+from kubesched.planning.rolling_upgrade import StuckNode, UpgradeStrategy
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.report_text import readable_span
 

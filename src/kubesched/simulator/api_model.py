@@ -1,16 +1,22 @@
-"""Carries out what a scheduler asks for, at once and without fail, and says what it is to be answered.
+"""What an API server does with the effects of a scheduler, at once and without fail, on typed objects in memory.
 
-Bindings, evictions and patches of pods, writes of volumes, their claims and device claims, and what plugins write: on
-typed objects in memory, answered as kube-apiserver does. Only kinds that the scheduler or a controller looks at are
-there; of their objects, only the fields that it looks at.
+The store keeps objects by kind and key, with versions. Its listeners hear of every change to the kinds that they care
+about, in the order in which they were added, as (before, after). The interpreter carries out bindings, evictions and
+patches of pods, writes of volumes, their claims and device claims, and what plugins write. Only kinds that the
+scheduler or a controller looks at are there; of their objects, only the fields that it looks at.
 
-A world that stands on it adds what it has more: how long a write takes, what goes wrong, who keeps count.
+The simulator, the benchmark, the fault simulation and test worlds all stand on it; they add what they have more: how
+long a write takes, what goes wrong, who keeps count. It answers as `kubesched.framework.effects` says, in the words of
+kube-apiserver, and a test holds it to what `kubesched.live.writes` makes of the same effects. Admission is not done
+here: who brings an object has admitted it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -51,7 +57,117 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
-from kubesched.simulator.api_model.store import TypedStore, bound_other_uid, conflict, not_found, patched_other_uid
+
+Item = TypeVar("Item", bound=KubeObject)
+Listener = Callable[[KubeObject | None, KubeObject | None], None]
+"""(before, after): no before for a new object, no after for one that is gone."""
+
+
+class TypedStore:
+    """`next_version` gives versions, each only once, and `new_uid` an identity to an object that has none."""
+
+    def __init__(
+        self, next_version: Callable[[], str] | None = None, new_uid: Callable[[KubeObject], str] | None = None
+    ) -> None:
+        self._numbers = count(1)
+        self.next_version = next_version or self._next_number
+        self._new_uid = new_uid or (lambda item: f"{item.name}-{self._next_number()}")
+        self._objects: defaultdict[type[KubeObject], dict[str, Any]] = defaultdict(dict)
+        self._listeners: list[tuple[Listener, tuple[type[KubeObject], ...]]] = []
+        self._told: dict[type[KubeObject], tuple[Listener, ...]] = {}
+        """Who cares about a kind, for the kinds that have been written."""
+
+    def listen(self, listener: Listener, *kinds: type[KubeObject]) -> None:
+        """From here on, changes to objects of these kinds are told; without kinds, those of all."""
+        self._listeners.append((listener, kinds or (KubeObject,)))
+        self._told.clear()
+
+    def _listeners_of(self, kind: type[KubeObject]) -> tuple[Listener, ...]:
+        self._told[kind] = found = tuple(told for told, kinds in self._listeners if issubclass(kind, kinds))
+        return found
+
+    # -- to read -------------------------------------------------------------------------------------------------------
+
+    def of(self, kind: type[Item]) -> dict[str, Item]:
+        """All objects of a kind by key; not to be changed."""
+        return self._objects[kind]
+
+    def find(self, kind: type[Item], key: str) -> Item | None:
+        return self._objects[kind].get(key)
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        for items in self._objects.values():
+            yield from items.values()
+
+    # -- to write ------------------------------------------------------------------------------------------------------
+
+    def create(self, item: Item) -> Item:
+        """A new object, of a name that is free."""
+        metadata = item.metadata
+        return self.write(item, metadata=replace(metadata, uid=metadata.uid or self._new_uid(item)))
+
+    def write(self, item: Item, **fields: Any) -> Item:
+        """The object, with these fields changed, is as it is to be from now on, in a new version."""
+        metadata = replace(fields.get("metadata") or item.metadata, resource_version=self.next_version())
+        fields["metadata"] = metadata
+        return self.keep(replace(item, **fields))
+
+    def update(self, item: Item) -> Item:
+        """The object as it is to be from now on."""
+        return self.write(item)
+
+    def keep(self, item: Item, key: str = "") -> Item:
+        """As `write`, for an object that brings its version; and its key, where the caller knows it."""
+        kind = type(item)
+        objects, key = self._objects[kind], key or item.key
+        known = objects.get(key)
+        objects[key] = item
+        for listener in self._told.get(kind) or self._listeners_of(kind):
+            listener(known, item)
+        return item
+
+    def remove(self, item: KubeObject) -> None:
+        """The object is gone, at once."""
+        kind = type(item)
+        known = self._objects[kind].pop(item.key, None)
+        if known is not None:
+            for listener in self._told.get(kind) or self._listeners_of(kind):
+                listener(known, None)
+
+    def versioned(self, item: Item) -> Item:
+        """In a new version, and not kept: what a watch says of a deletion."""
+        return replace(item, metadata=replace(item.metadata, resource_version=self.next_version()))
+
+    def _next_number(self) -> str:
+        return str(next(self._numbers))
+
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def not_found(resource: str, name: str, *, reason: str = "") -> Failed:
+    """As the answer to an effect; `reason` is Kubernetes' word where an object was to be written."""
+    return Failed(f'{resource} "{name}" not found', is_gone=True, reason=reason)
+
+
+def conflict(resource: str, name: str, problem: str = _MODIFIED, *, reason: str = "") -> Failed:
+    return Failed(f'Operation cannot be fulfilled on {resource} "{name}": {problem}', reason=reason)
+
+
+def bound_other_uid(key: str, wanted: str, found: str) -> Failed:
+    """A binding of a pod, and the one of this name is another one."""
+    problem = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/pods/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
+    return conflict("pods", key.rpartition("/")[2], problem)
+
+
+def patched_other_uid(key: str, wanted: str) -> Failed:
+    """A patch of a pod, which includes the condition of an eviction, and the one of this name is another one."""
+    name = key.rpartition("/")[2]
+    return Failed(f'Pod "{name}" is invalid: metadata.uid: Invalid value: "{wanted}": field is immutable')
+
 
 _TIME = "2026-01-01T00:00:00Z"
 
@@ -231,9 +347,6 @@ class PodEffects:
         if pod is None:
             return not_found("pods", key.rpartition("/")[2])
         return pod if pod.metadata.uid == uid else patched_other_uid(key, uid)
-
-
-Item = TypeVar("Item", bound=KubeObject)
 
 
 _RESOURCE = "resourceclaims.resource.k8s.io"

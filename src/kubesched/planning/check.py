@@ -1,6 +1,9 @@
-"""`kubesched.check`: answers the rules of a check file, each on the cluster with the change in it, for several seeds.
+"""`kubesched check`: whether a change may be merged, by rules in a file; the gate for CI.
 
-Whoever has no check file yet gets a first one for the cluster (`first_check`).
+Answers the rules of a check file, each on the cluster with the change in it, for several seeds. Whoever has no check
+file yet gets a first one for the cluster (`first_check`).
+
+Next: `check_file` for the rules, `check_report` for what comes of it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.planning.capacity import MOST_COPIES, capacity
 from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
 from kubesched.planning.catalogue_files import read_catalogue
-from kubesched.planning.check.check_file import (
+from kubesched.planning.check_file import (
     CapacityRule,
     CheckError,
     CheckFile,
@@ -38,11 +41,20 @@ from kubesched.planning.check.check_file import (
     UpgradeRule,
     read_check_file,
 )
-from kubesched.planning.check.positions import FieldPath, Position, Positions, fields_of, path_of_spec
-from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
+from kubesched.planning.check_report import (
+    CheckFinding,
+    CheckReport,
+    FieldPath,
+    Passed,
+    Position,
+    Positions,
+    RuleResult,
+    fields_of,
+    path_of_spec,
+)
 from kubesched.planning.outage import outage
 from kubesched.planning.resting_workloads import PodOwners
-from kubesched.planning.upgrade.upgrading import upgrade
+from kubesched.planning.upgrade import upgrade
 from kubesched.simulator.library import load
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld

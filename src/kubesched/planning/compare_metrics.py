@@ -1,6 +1,6 @@
 """What is measured of a run: pods that wait, nodes and money, how full and how evenly full nodes are.
 
-Next: `comparing`, which measures every variant with every seed.
+Next: `compare`, which measures every variant with every seed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""`kubesched.upgrade`: plays a rolling upgrade in virtual time, and others beside it to find a smaller surge or a
-better order.
+"""`kubesched upgrade`: whether a rolling upgrade of nodes finishes, what blocks it, what it costs in moves and time.
+
+Plays the upgrade in virtual time, and others beside it to find a smaller surge or a better order.
+
+Next: `rolling_upgrade` for the upgrade itself on the simulated cluster, `upgrade_report` for the answer.
 """
 
 from __future__ import annotations
@@ -18,8 +21,7 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.node_groups import group_of, nodes_of
-from kubesched.planning.upgrade.report import UpgradeOutcome, UpgradeReport
-from kubesched.planning.upgrade.rolling import (
+from kubesched.planning.rolling_upgrade import (
     BEGINS_AT_S,
     FORCED,
     HOSTNAME,
@@ -31,6 +33,7 @@ from kubesched.planning.upgrade.rolling import (
     same_shape,
     strategy_of,
 )
+from kubesched.planning.upgrade_report import UpgradeOutcome, UpgradeReport
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.ledger import PodRecord
