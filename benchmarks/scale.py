@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 import kubesched
-from kubesched.simulator.bench.driver import peak_mb
+from kubesched.simulator.bench.run import peak_mb
 
 SIZES = ("1000x10000", "10000x100000", "100000x1000000")
 REPLICAS = 1_000

@@ -14,8 +14,14 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION, SELECTED_NODE_ANNOTATION, is_fully_bound
+from kubesched.k8s.model.storage import (
+    BIND_COMPLETED_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    is_fully_bound,
+)
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default

@@ -25,7 +25,7 @@ from kubesched.k8s.client.kubeconfig import is_in_cluster, load_in_cluster_targe
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.logs import configure_logs
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import PodWrites
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.plugin_tools.extender_server.outside_profiles import (
     Endpoint,

@@ -21,8 +21,8 @@ from kubesched.explanation.cause import (
     name_of,
     names_text,
     place_of,
+    unsuitable,
 )
-from kubesched.explanation.cause_of_claims import unsuitable
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, requirements_of
 from kubesched.explanation.layout import all_of, any_of, counted

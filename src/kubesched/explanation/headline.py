@@ -12,8 +12,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from kubesched.explanation.cause import Cause
-from kubesched.explanation.cause_of_claims import claim_causes
+from kubesched.explanation.cause import Cause, claim_causes
 from kubesched.explanation.cause_of_nodes import cause_of_nodes
 from kubesched.explanation.evidence import nominated_pods_by_row
 from kubesched.explanation.findings.finding import CauseKind

@@ -21,7 +21,7 @@ from enum import Enum, auto
 import msgspec
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
+from kubesched.k8s.client.list_watch.exchange import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource, resource_of
 from kubesched.k8s.dumped_kinds import ALL_RESOURCES, GATED_RESOURCES

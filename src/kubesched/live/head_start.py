@@ -18,7 +18,7 @@ import yaml
 
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig import load_target
-from kubesched.k8s.client.list_watch import requests
+from kubesched.k8s.client.list_watch import exchange
 from kubesched.k8s.client.list_watch.informers import SCHEDULER_OPTIONS
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
@@ -88,6 +88,6 @@ async def ask_ahead(server: NamedServer | None) -> AsyncIterator[ListsAhead | No
 
 
 async def _ask(client: RestClient, kind: type[KubeObject]) -> bytes:
-    params = requests.list_params(SCHEDULER_OPTIONS.get(kind, requests.ListOptions()), requests.FROM_CACHE, 0)
+    params = exchange.list_params(SCHEDULER_OPTIONS.get(kind, exchange.ListOptions()), exchange.FROM_CACHE, 0)
     path = resource_of(kind).path()
-    return await client.request("GET", path, params=params, timeout_s=requests.LIST_TIMEOUT_S, gzip=True)
+    return await client.request("GET", path, params=params, timeout_s=exchange.LIST_TIMEOUT_S, gzip=True)

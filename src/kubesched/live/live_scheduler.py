@@ -58,8 +58,7 @@ from kubesched.live.options.effective import configuration_yaml, emulation_yaml
 from kubesched.live.options.settings import RunOptions, shown_families
 from kubesched.live.shell import TAINT_RULES, LiveShell, Loop, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 from kubesched.older.config import PolicyConfigMap
 from kubesched.scheduler.build import build_loop, reload_plugins

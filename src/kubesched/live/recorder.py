@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.k8s.client.list_watch import Informers, InformerSettings
+from kubesched.k8s.client.list_watch.exchange import ListWatchApi
 from kubesched.k8s.client.list_watch.informers import UNFINISHED_PODS
 from kubesched.k8s.client.list_watch.log_lines import WatchError
-from kubesched.k8s.client.list_watch.requests import ListWatchApi
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget

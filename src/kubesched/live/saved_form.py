@@ -33,12 +33,12 @@ from kubesched.k8s.model.resource import (
     OpaqueDeviceConfiguration,
 )
 from kubesched.k8s.model.scheduling import GroupCondition, PodGroup, Workload, has_fields_of_next_version
-from kubesched.k8s.model.storage import StorageClass
-from kubesched.k8s.model.volume_claims import (
+from kubesched.k8s.model.storage import (
     BIND_COMPLETED_ANNOTATION,
     BOUND_BY_CONTROLLER_ANNOTATION,
     SELECTED_NODE_ANNOTATION,
     STORAGE_CLASS_ANNOTATION,
+    StorageClass,
 )
 from kubesched.k8s.model.volumes import (
     AzureFileVolumeSource,

@@ -23,7 +23,7 @@ import msgspec
 
 from kubesched.framework.effects import Effect
 from kubesched.k8s.client.list_watch import InformerHandler
-from kubesched.k8s.client.list_watch.decoding import SetAside
+from kubesched.k8s.client.list_watch.exchange import SetAside
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import bare_stand_in_for, described, read_partly, stand_in_for

@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.explanation.changes.change import Change
+from kubesched.explanation.changes.what_if import Change
 from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists

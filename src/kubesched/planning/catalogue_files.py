@@ -23,12 +23,11 @@ import yaml
 from kubesched.k8s.loaded_cluster import MOST_BYTES, InputError, read_file
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.kubernetes_yaml import in_one_line, load_documents
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.manifests import KINDS, ManifestError, from_dicts
 from kubesched.k8s.model.quantity import Notation, QuantityError, from_int, from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.model.resource import ResourceSliceSpec
-from kubesched.k8s.model.selectors import Requirement, SelectorError, requirement
+from kubesched.k8s.model.selectors import Requirement, SelectorError, label_key_errors, label_value_errors, requirement
 from kubesched.planning.catalogue import (
     CAPACITY_TYPE,
     CATALOGUE_VERSION,

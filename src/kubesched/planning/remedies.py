@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec.structs import replace
 
-from kubesched.explanation.changes.change import (
+from kubesched.explanation.changes.relaxing import REQUIRED
+from kubesched.explanation.changes.requests import lower_request
+from kubesched.explanation.changes.what_if import (
     Change,
     ChangeKind,
     PatchOperation,
@@ -24,8 +26,6 @@ from kubesched.explanation.changes.change import (
     patched,
     remove,
 )
-from kubesched.explanation.changes.relaxing import REQUIRED
-from kubesched.explanation.changes.requests import lower_request
 from kubesched.explanation.explain import Explanation
 from kubesched.explanation.layout import any_of, readable
 from kubesched.framework.pod_info import AffinityTerm

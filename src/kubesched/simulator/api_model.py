@@ -41,8 +41,12 @@ from kubesched.k8s.model.merge_patch import merged
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
+from kubesched.k8s.model.storage import (
+    BOUND_BY_CONTROLLER_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from kubesched.k8s.workloads.pod_states import merge_condition
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,

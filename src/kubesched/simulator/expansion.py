@@ -22,11 +22,18 @@ from kubesched.explanation.layout import all_of
 from kubesched.explanation.overview import pods_of
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Node, Pod, PodSpec, PriorityClass, ReplicationController
-from kubesched.k8s.model.limits import LimitRange, ResourceQuota
+from kubesched.k8s.model.limits import (
+    PODS,
+    LimitRange,
+    ResourceQuota,
+    is_in_scope,
+    missing_amounts,
+    scope_selectors,
+    usage,
+)
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests, collector_paused
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import Quantity, parse
-from kubesched.k8s.model.quota_usage import PODS, is_in_scope, missing_amounts, scope_selectors, usage
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.actions import Bursts, CreateObject, SeededNames

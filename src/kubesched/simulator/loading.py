@@ -34,8 +34,7 @@ from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError
 from kubesched.k8s.model.requests import AmountError, node_units, pod_resources, to_nanos
 from kubesched.k8s.model.selectors import SelectorError, from_label_selector
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import Offer, requested_storage
+from kubesched.k8s.model.storage import Offer, PersistentVolume, PersistentVolumeClaim, StorageClass, requested_storage
 from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails

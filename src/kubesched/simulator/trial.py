@@ -16,8 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.explanation.changes.change import Action, PatchPod
-from kubesched.explanation.changes.what_if import carry_out
+from kubesched.explanation.changes.what_if import Action, PatchPod, carry_out
 from kubesched.explanation.explain import Explanation, explain_pending, pod_key
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo

@@ -20,8 +20,7 @@ from kubesched.k8s.client.list_watch import Informers
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION
+from kubesched.k8s.model.storage import SELECTED_NODE_ANNOTATION, PersistentVolumeClaim
 
 _AT_ONCE = 12
 

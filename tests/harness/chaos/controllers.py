@@ -10,8 +10,14 @@ from msgspec.structs import replace
 from harness.chaos.api_server import ApiServerModel
 from harness.chaos.manifest import volume_of
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION, SELECTED_NODE_ANNOTATION, is_fully_bound
+from kubesched.k8s.model.storage import (
+    BIND_COMPLETED_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    is_fully_bound,
+)
 from kubesched.scheduler.plugins.volume_binding.binding import reference_to
 
 

@@ -14,8 +14,7 @@ from harness.chaos.trace import ChaosStep
 from harness.chaos.turnstile import PERMIT_LABEL
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import is_fully_bound
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, is_fully_bound
 
 Draw = Callable[[Dice, Simulation], ChaosStep | None]
 """A step, or None where there is nothing to take it on."""

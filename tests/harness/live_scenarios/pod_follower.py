@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kubesched.k8s.client.list_watch import Informers, InformerSettings
-from kubesched.k8s.client.list_watch.requests import ListOptions
+from kubesched.k8s.client.list_watch.exchange import ListOptions
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.core import Pod, PodCondition

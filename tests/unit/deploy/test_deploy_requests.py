@@ -17,10 +17,10 @@ from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import ObjectMeta, PodKey
 from kubesched.k8s.model.resource import AllocationResult, ResourceClaim
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.live.serving import filters
+from kubesched.live.serving import server
 from kubesched.live.serving.authentication import TOKEN_REVIEWS_PATH
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import PodWrites
 from kubesched.scheduler.plugins.dynamic_resources import effects as claims
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim, SelectNodeForClaim
 
@@ -79,7 +79,7 @@ def needed() -> list[Right]:
     asyncio.run(_write_everything(requests))
     for form in (EventsV1Form("host"), CoreV1Form()):
         requests.needed += [right_for("POST", form.path("shop")), right_for("PATCH", f"{form.path('shop')}/web.1")]
-    requests.needed += [right_for("POST", path) for path in (TOKEN_REVIEWS_PATH, filters.PATH)]
+    requests.needed += [right_for("POST", path) for path in (TOKEN_REVIEWS_PATH, server.PATH)]
     return requests.needed
 
 

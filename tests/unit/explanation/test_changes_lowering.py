@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.explanation.changes.change import patched
 from kubesched.explanation.changes.requests import lower_request
+from kubesched.explanation.changes.what_if import patched
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import pod_resources
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from kubesched.explanation.changes import what_if
-from kubesched.explanation.changes.change import Action
+from kubesched.explanation.changes.what_if import Action
 from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import ZONE, Manifest

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kubesched.framework.effects import BindPod, Done, Effect
-from kubesched.k8s.client.list_watch.decoding import SetAside
+from kubesched.k8s.client.list_watch.exchange import SetAside
 from kubesched.k8s.model import manifests
 from kubesched.live.shell import LiveShell
 from kubesched.scheduler.build import build_loop

@@ -11,8 +11,7 @@ from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 
 MANY = 3 * MAX_CONNECTIONS

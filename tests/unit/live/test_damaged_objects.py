@@ -16,7 +16,7 @@ from still_shell import StillShell
 
 from harness.scripted_server import ScriptedServer, until
 from kubesched.k8s.client.list_watch import SharedInformer
-from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.client.list_watch.exchange import KindDecoder, Unread
 from kubesched.k8s.client.resources import RESOURCES, Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.testing import make

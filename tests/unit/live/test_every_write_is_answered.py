@@ -27,8 +27,7 @@ from kubesched.k8s.client import errors
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 from kubesched.scheduler.config import ExtenderConfiguration
 from kubesched.scheduler.plugins.volume_binding.binding import SelectNodeForClaim

@@ -10,8 +10,7 @@ from kubesched.framework.effects import BindPod, Done, Effect, PatchPodStatus
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls
 
 POD = PodKey("shop/web")

@@ -20,8 +20,8 @@ from kubesched.live.serving.authentication import (
     bearer_token,
     review,
 )
-from kubesched.live.serving.filters import PATH as ACCESS_PATH
-from kubesched.live.serving.filters import AccessDecision, AlwaysAllowedPaths, Authorizer
+from kubesched.live.serving.server import PATH as ACCESS_PATH
+from kubesched.live.serving.server import AccessDecision, AlwaysAllowedPaths, Authorizer
 from kubesched.live.serving.settings import AuthorizationSettings, ServingError, ServingSettings
 
 ALICE = {"Authorization": "Bearer alice"}

@@ -13,7 +13,7 @@ from secured_port import MASTERS, Answered, ReviewingServer, serving
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.live.serving.metrics_pages import effective_limits, pod_resource_families
+from kubesched.live.serving.component_pages import effective_limits, pod_resource_families
 from kubesched.live.serving.sources import BuildInfo, Sources
 from kubesched.older.config import EMULATED_VERSIONS, emulate, generation_of
 from kubesched.older.engine.build import variant_of

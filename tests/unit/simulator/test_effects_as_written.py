@@ -29,8 +29,7 @@ from kubesched.k8s.model.resource import (
 )
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.scheduler.plugins.dynamic_resources.effects import (

@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal, Reluctance
-from kubesched.explanation.changes.what_if import Situation
+from kubesched.explanation.changes.what_if import Change, ChangeKind, CreateNode, Proposal, Reluctance, Situation
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, amount_of, comes_with_node
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS
 from kubesched.explanation.findings.taints import is_passing, taint_text, untolerated
@@ -27,7 +26,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, is_extended, node_units
 from kubesched.k8s.model.selectors import Requirement, compile_node_term
-from kubesched.k8s.model.volume_claims import claims_of
+from kubesched.k8s.model.storage import claims_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
 from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures

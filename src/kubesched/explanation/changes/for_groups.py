@@ -17,9 +17,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.changes.adding import empty_copy, machine_size, taken_by_daemons, unused_names
-from kubesched.explanation.changes.change import ChangeKind, CreateNode, Reluctance, patched
 from kubesched.explanation.changes.requests import lower_request, reluctance_to_lose
-from kubesched.explanation.changes.what_if import carry_out
+from kubesched.explanation.changes.what_if import ChangeKind, CreateNode, Reluctance, carry_out, patched
 from kubesched.explanation.layout import counted, exact_and_readable
 from kubesched.framework.groups import GroupCycle, Placement
 from kubesched.framework.pod_info import PodInfo

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kubesched.explanation.changes.change import (
+from kubesched.explanation.changes.what_if import (
     Change,
     ChangeKind,
     PatchNode,
@@ -19,10 +19,10 @@ from kubesched.explanation.changes.change import (
     PatchPod,
     Proposal,
     Reluctance,
+    Situation,
     put,
     remove,
 )
-from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.evidence import LEFT_OUT
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, meant_resource, offered_resources
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, unmet

@@ -13,8 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.explanation.changes.change import Change, ChangeKind, PatchOperation, PatchPod, Proposal, Reluctance, put
-from kubesched.explanation.changes.what_if import Situation
+from kubesched.explanation.changes.what_if import (
+    Change,
+    ChangeKind,
+    PatchOperation,
+    PatchPod,
+    Proposal,
+    Reluctance,
+    Situation,
+    put,
+)
 from kubesched.explanation.findings.finding import lacking
 from kubesched.explanation.layout import exact, exact_and_readable
 from kubesched.framework.nodes import IntArray, RowArray

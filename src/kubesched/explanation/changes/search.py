@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 
 from kubesched.explanation.changes.adding import add_node
-from kubesched.explanation.changes.change import Change, ChangeKind, Proposal, Reluctance
-from kubesched.explanation.changes.evictions import evict_pods, raise_priority
 from kubesched.explanation.changes.freeing import (
+    evict_pods,
     free_resources,
     move_pods_in_the_way,
     propose_freeing,
     propose_tolerations,
     propose_uncordoning,
+    raise_priority,
     tolerate_taints,
     uncordon_node,
 )
@@ -35,7 +35,7 @@ from kubesched.explanation.changes.relaxing import (
     propose_spread,
 )
 from kubesched.explanation.changes.requests import lower_requests, propose_requests
-from kubesched.explanation.changes.what_if import Situation, WhatIf
+from kubesched.explanation.changes.what_if import Change, ChangeKind, Proposal, Reluctance, Situation, WhatIf
 from kubesched.explanation.evidence import LEFT_OUT, Failures, nominated_pods_by_row
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
 from kubesched.explanation.findings.spread import domain_counts

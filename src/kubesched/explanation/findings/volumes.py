@@ -16,11 +16,13 @@ from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.csi_migration import TranslationError
 from kubesched.k8s.model.selectors import NodeTerm
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import (
+from kubesched.k8s.model.storage import (
     NO_PROVISIONER,
     READ_WRITE_ONCE_POD,
     SELECTED_NODE_ANNOTATION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
     claims_of,
     class_of_claim,
     compile_affinity,

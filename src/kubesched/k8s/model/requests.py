@@ -27,9 +27,9 @@ from typing import Any, Final
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.core import Container, ContainerStatus, Pod, PodSpec
-from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.meta import ResourceList
 from kubesched.k8s.model.quantity import Quantity
+from kubesched.k8s.model.selectors import label_key_errors
 
 CPU = "cpu"
 MEMORY = "memory"

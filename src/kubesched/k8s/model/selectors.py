@@ -5,13 +5,12 @@ Both kinds come down to `Requirement`s: an operator on one label's value. A requ
 
 A selector with a validation error in it (a value that is no integer under `Gt`, say) raises `SelectorError` where it is
 compiled, in Kubernetes' words; node selectors keep the validation error inside the term, because one good term is
-enough (`NodeTerm.error`).
+enough (`NodeTerm.error`). What is wrong with the form of a key or a value, `label_key_errors` and `label_value_errors`
+say.
 
 `parse_selector` reads what `kubectl -l` and the API's `labelSelector` take, `app=web,tier in (front,back),!legacy`, and
 refuses the rest in the same words. `str()` of what it returns is the shortest such text and reads back as the same
 selector: requirements stand in the order of their keys, and `a==x` or `a in (x)` becomes `a=x`.
-
-Next: `label_syntax` has the form of keys and values.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import (
@@ -30,8 +29,75 @@ from kubesched.k8s.model.core import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.meta import LabelSelector
+
+_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_NAME_EXAMPLES = ("MyName", "my.name", "123-abc")
+_VALUE = f"({_NAME})?"
+_VALUE_RULE = f"a valid label must be an empty string or {_NAME_RULE.removeprefix('must ')}"
+_VALUE_EXAMPLES = ("MyValue", "my_value", "12345")
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+
+_LONGEST_NAME = 63
+_LONGEST_SUBDOMAIN = 253
+
+
+@lru_cache(maxsize=8192)
+def label_key_errors(key: str) -> tuple[str, ...]:
+    """Also the rule for what Kubernetes calls a qualified name."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        rule = _with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)
+        return (f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    errors = []
+    if slash and not prefix:
+        errors.append("prefix part must be non-empty")
+    elif slash:
+        errors.extend(f"prefix part {error}" for error in _subdomain_errors(prefix))
+    if not name:
+        errors.append("name part must be non-empty")
+    elif _n_bytes(name) > _LONGEST_NAME:
+        errors.append(f"name part must be no more than {_LONGEST_NAME} bytes")
+    if not re.fullmatch(_NAME, name):
+        errors.append(f"name part {_with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)}")
+    return tuple(errors)
+
+
+@lru_cache(maxsize=8192)
+def label_value_errors(value: str) -> tuple[str, ...]:
+    errors = []
+    if _n_bytes(value) > _LONGEST_NAME:
+        errors.append(f"must be no more than {_LONGEST_NAME} bytes")
+    if not re.fullmatch(_VALUE, value):
+        errors.append(_with_pattern(_VALUE_RULE, _VALUE, *_VALUE_EXAMPLES))
+    return tuple(errors)
+
+
+def _subdomain_errors(text: str) -> list[str]:
+    errors = []
+    if _n_bytes(text) > _LONGEST_SUBDOMAIN:
+        errors.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
+    if not re.fullmatch(_SUBDOMAIN, text):
+        errors.append(_with_pattern(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return errors
+
+
+def _with_pattern(rule: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def _n_bytes(text: str) -> int:
+    return len(text.encode())
+
 
 Labels = Mapping[str, str]
 

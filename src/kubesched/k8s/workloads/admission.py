@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model import limits, quantity, quota_usage
+from kubesched.k8s.model import limits, quantity
 from kubesched.k8s.model.core import (
     Affinity,
     Container,
@@ -36,9 +36,8 @@ from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ResourceList
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, MEMORY, Amounts, Object, effective_requests
-from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.storage import STORAGE_CLASS_ANNOTATION, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.taints import NO_EXECUTE
-from kubesched.k8s.model.volume_claims import STORAGE_CLASS_ANNOTATION
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 IMMEDIATE = "Immediate"
@@ -315,7 +314,7 @@ def refuse_claim_out_of_range(claim: PersistentVolumeClaim, ranges: Iterable[Lim
         raise AdmissionError(violation)
 
 
-_COUNTED: dict[type[KubeObject], str] = {Pod: quota_usage.PODS, PersistentVolumeClaim: quota_usage.CLAIMS}
+_COUNTED: dict[type[KubeObject], str] = {Pod: limits.PODS, PersistentVolumeClaim: limits.CLAIMS}
 
 
 @dataclass(slots=True)
@@ -331,16 +330,16 @@ class QuotaAccount:
     def __post_init__(self) -> None:
         hard = self.quota.spec.hard or self.quota.status.hard or {}
         self._hard = {name: quantity.parse(amount) for name, amount in hard.items()}
-        self._selectors = quota_usage.scope_selectors(msgspec.to_builtins(self.quota.spec))
+        self._selectors = limits.scope_selectors(msgspec.to_builtins(self.quota.spec))
 
     def refuse(self, item: KubeObject) -> None:
         """Raises AdmissionError if the quota has no room for one more object like this, or cannot tell."""
         resource, written = _COUNTED[type(item)], msgspec.to_builtins(item)
-        names = quota_usage.counted_names(resource, self._hard)
-        if not names or not quota_usage.is_in_scope(resource, self._selectors, written):
+        names = limits.counted_names(resource, self._hard)
+        if not names or not limits.is_in_scope(resource, self._selectors, written):
             return
-        refusal = quota_usage.uncountable(resource, self.quota.name, names, written)
-        refusal = refusal or quota_usage.exceeded(
+        refusal = limits.uncountable(resource, self.quota.name, names, written)
+        refusal = refusal or limits.exceeded(
             self.quota.name, self._taken(resource, written), dict.fromkeys(names, _NOTHING) | self.used, self._hard
         )
         if refusal:
@@ -352,7 +351,7 @@ class QuotaAccount:
         if uid in self._charged:
             return
         written = msgspec.to_builtins(item)
-        if quota_usage.is_in_scope(resource, self._selectors, written):
+        if limits.is_in_scope(resource, self._selectors, written):
             taken = self._charged[uid] = self._taken(resource, written)
             self.used |= {name: self.used.get(name, _NOTHING) + amount for name, amount in taken.items()}
 
@@ -363,7 +362,7 @@ class QuotaAccount:
         return bool(taken)
 
     def _taken(self, resource: str, written: Object) -> Amounts:
-        taken = quota_usage.usage(resource, written, _LONG_AGO)
+        taken = limits.usage(resource, written, _LONG_AGO)
         return {name: amount for name, amount in taken.items() if name in self._hard and amount.nanos > 0}
 
 

@@ -32,21 +32,19 @@ from kubesched.k8s.model.meta import ObjectMeta, OwnerReference, ResourceList
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.k8s.model.scheduling import GROUP, GROUP_VERSION, PodGroup
 from kubesched.k8s.model.storage import (
+    BIND_COMPLETED_ANNOTATION,
+    BOUND_BY_CONTROLLER_ANNOTATION,
+    NO_PROVISIONER,
+    SELECTED_NODE_ANNOTATION,
     CSINode,
     ObjectReference,
+    Offer,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
     PersistentVolumeStatus,
     StorageClass,
     VolumeNodeAffinity,
-)
-from kubesched.k8s.model.volume_claims import (
-    BIND_COMPLETED_ANNOTATION,
-    BOUND_BY_CONTROLLER_ANNOTATION,
-    NO_PROVISIONER,
-    SELECTED_NODE_ANNOTATION,
-    Offer,
     class_of_claim,
     class_of_volume,
     is_bound_to,

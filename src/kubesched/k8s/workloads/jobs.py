@@ -1,4 +1,4 @@
-"""Jobs: pods that run to their end, as many at a time as allowed, until enough have succeeded.
+"""Jobs: pods that run to their end, as many at a time as allowed, until enough have succeeded; and cron jobs.
 
 A finished pod is counted once: its finalizer is taken off together with the count. After failures, the next pod waits a
 while, longer each time; after too many, or when a policy says so, the job fails. How a job ends is said twice: first
@@ -10,7 +10,9 @@ with as many completions as pods that run side by side. Its group is a gang of t
 belongs to nobody else, and its group is no gang: `is_next` says which of them is meant. A job that names a group in its
 template has it from somebody else.
 
-Next: `job_pods` for how the pods look, what has ended and what that means.
+A cron job makes a job whenever its time comes.
+
+Next: `cron_schedule` for when that is, `job_pods` for how the pods look, what has ended and what that means.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import Job, JobCondition, JobStatus
+from kubesched.k8s.model.apps import CronJob, Job, JobCondition, JobStatus
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.cron_schedule import CronSchedule
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference, controller_of
 from kubesched.k8s.model.scheduling import (
     BasicSchedulingPolicy,
@@ -58,6 +61,50 @@ from kubesched.k8s.workloads.job_pods import (
 from kubesched.k8s.workloads.pod_states import is_active
 from kubesched.k8s.workloads.replicas import least_valuable
 from kubesched.k8s.workloads.templates import owner_reference
+
+SCHEDULED_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+
+def sync_cron_job(owner: CronJob, jobs: Sequence[Job], since_s: float, now_s: float) -> Plan:
+    """`jobs` are those of the cron job; `since_s` is when the cron job itself came. Raises CronError."""
+    plan = Plan()
+    if owner.spec.suspend:
+        return plan
+    schedule = CronSchedule.parse(owner.spec.schedule, owner.spec.time_zone or "UTC")
+    last = owner.status.last_schedule_time
+    from_s = since_s if last is None else max(since_s, parse_instant(last))
+    deadline_s = owner.spec.starting_deadline_seconds
+    if deadline_s is not None:  # what is later than that is missed
+        from_s = max(from_s, now_s - deadline_s)
+    due_s = schedule.last_between(from_s, now_s)
+    if due_s is not None:
+        running = [job for job in jobs if not job.is_finished]
+        if not running or owner.spec.concurrency_policy != "Forbid":
+            if owner.spec.concurrency_policy == "Replace":
+                for job in running:
+                    plan.delete(job)
+            plan.create(_job(owner, due_s))
+            plan.update(replace(owner, status=replace(owner.status, last_schedule_time=print_instant(due_s))))
+    next_s = schedule.next_after(now_s)
+    if next_s is not None:
+        plan.look_again(next_s)
+    return plan
+
+
+def _job(owner: CronJob, due_s: float) -> Job:
+    template = owner.spec.job_template
+    metadata = template.metadata
+    return Job(
+        metadata=ObjectMeta(
+            name=f"{owner.name}-{int(due_s) // 60}",
+            namespace=owner.namespace,
+            labels=metadata.labels,
+            annotations={**(metadata.annotations or {}), SCHEDULED_ANNOTATION: print_instant(due_s)},
+            owner_references=(owner_reference(owner),),
+        ),
+        spec=template.spec,
+    )
+
 
 DEFAULT_BACKOFF_LIMIT = 6
 _HIGHEST_LIMIT = 2**31 - 1

@@ -2,7 +2,7 @@
 
 Which form a client asks for stands in its Accept header, which is read as far as the pages need it.
 
-Next: `filters`, which refuses; `component_pages`, which answers.
+Next: `server`, which refuses; `component_pages`, which answers.
 """
 
 from __future__ import annotations

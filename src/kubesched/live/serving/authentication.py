@@ -13,7 +13,7 @@ The API server is asked by POST (`review`): nothing is stored, so it is safe to 
 pauses, while the server is overloaded or broken; not when it cannot be reached. Answers are good for a while; those
 that were long not used go first when there are too many (`ExpiringCache`).
 
-Next: `filters`.
+Next: `server`, which asks who may see what.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites
-from kubesched.live.writes.pod_writes import FindPod, PodWrites
+from kubesched.live.writes.object_writes import FindPod, ObjectWrites, PodWrites
 from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.config.configuration import hide_password
 from kubesched.scheduler.plugins.dynamic_resources.effects import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.older.config.emulated import Refusals, RefusedConfigurationError
 from kubesched.older.config.generations import Generation
 from kubesched.older.config.names import EQUAL_PRIORITY

@@ -15,8 +15,7 @@ from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.older.config import EmulatedPlugin, EmulatedProfile, Emulation, Generation
 from kubesched.older.engine.metrics.measured import OlderMetrics
 from kubesched.older.engine.preemption import Attempt, OlderPreemption, PreemptionOfThen
-from kubesched.older.engine.scheduler import OlderScheduler, QueueOfThen
-from kubesched.older.engine.words import speak_as_of_then
+from kubesched.older.engine.scheduler import OlderScheduler, QueueOfThen, speak_as_of_then
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.handle import EngineHandle, LoopState

@@ -19,7 +19,7 @@ from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model import storage
 from kubesched.older.config.generations import Generation, VolumeTrouble
 from kubesched.older.plugins.rejection import OlderPlugin, Reason, rejection, unresolvable
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
@@ -48,7 +48,7 @@ class OlderVolumeBinding(OlderPlugin):
         self._today = VolumeBinding(VolumeBindingArgs() if seconds is None else VolumeBindingArgs(int(seconds)), handle)
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        if not any(True for _ in volume_claims.claims_of(pod.pod)):
+        if not any(True for _ in storage.claims_of(pod.pod)):
             cycle.put(VolumesOfPod())
             return PreFilterResult()
         claims = self._today.claims_of(pod)

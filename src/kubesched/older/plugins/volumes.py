@@ -16,11 +16,10 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model import csi_migration, volume_claims
+from kubesched.k8s.model import csi_migration, storage
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.requests import ATTACHABLE_VOLUMES_PREFIX, node_units
-from kubesched.k8s.model.storage import PersistentVolumeClaim, PersistentVolumeSpec
-from kubesched.k8s.model.volume_claims import class_of_claim
+from kubesched.k8s.model.storage import PersistentVolumeClaim, PersistentVolumeSpec, class_of_claim
 from kubesched.k8s.model.volumes import Volume
 from kubesched.older.config.generations import Generation, VolumeTrouble
 from kubesched.older.plugins.rejection import OlderPlugin, Reason, ReasonedFilter
@@ -221,13 +220,13 @@ class OlderVolumeZone(OlderPlugin):
             return self._trouble("PersistentVolumeClaim had no name")
         claim = self.handle.objects.persistent_volume_claims.get(f"{pod.namespace}/{name}")
         if claim is None:
-            return self._trouble(volume_claims.claim_not_found(name))
+            return self._trouble(storage.claim_not_found(name))
         volume_name = claim.spec.volume_name
         if not volume_name:
             return self._check_unbound(claim)
         volume = self.handle.objects.persistent_volumes.get(volume_name)
         if volume is None:
-            return self._trouble(volume_claims.volume_not_found(volume_name))
+            return self._trouble(storage.volume_not_found(volume_name))
         labels = volume.metadata.labels or {}
         for key in keys:
             zones = _zones(labels[key]) if key in labels else None
@@ -237,12 +236,12 @@ class OlderVolumeZone(OlderPlugin):
 
     def _check_unbound(self, claim: PersistentVolumeClaim) -> Status:
         """A claim that waits for its first consumer may go anywhere; any other should have been bound."""
-        class_name = volume_claims.class_of_claim(claim)
+        class_name = storage.class_of_claim(claim)
         storage_class = self.handle.objects.storage_classes.get(class_name)
         if storage_class is not None:
             if storage_class.volume_binding_mode is None:
                 return self._trouble(f'VolumeBindingMode not set for StorageClass "{class_name}"')
-            if volume_claims.waits_for_first_consumer(storage_class):
+            if storage.waits_for_first_consumer(storage_class):
                 return OK
         return self._trouble(self._unbound_message(claim, class_name, has_class=storage_class is not None))
 
@@ -255,7 +254,7 @@ class OlderVolumeZone(OlderPlugin):
             return "PersistentVolume had no name"
         if self.generation.zone_of_broken_volume is VolumeTrouble.ERROR:
             return f'StorageClass "{class_name}" claimed by PersistentVolumeClaim "{claim.name}" not found'
-        return volume_claims.storage_class_not_found(class_name)
+        return storage.storage_class_not_found(class_name)
 
     def _trouble(self, message: str) -> Status:
         if self.generation.zone_of_broken_volume is VolumeTrouble.ERROR:

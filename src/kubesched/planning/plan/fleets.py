@@ -1,22 +1,34 @@
-"""Fleets: machines in fixed proportions, as many as the scheduler needs.
+"""Fleets: machines in fixed proportions, as many as the scheduler needs, and those that a rehearsal finds.
 
 A scheduler that spreads pods leaves room on every machine, about as much as a large pod takes that comes late. On a
 large machine that is a smaller share, so what is cheapest for a packing is not what is cheapest for a scheduler. Each
 machine is therefore taken to be smaller by a share of the largest pod that may go there, and a linear program says in
 which proportions to buy then; for several shares. How large the fleet has to be is asked of the scheduler, by halves.
+
+One placement after another costs the judge what thousands of sums cost in a rehearsal of the scheduler's default
+scores: all fleets, and all orders in which the pods arrive, go forward together, one pod each at a time. What counts is
+what fits and the default scores (LeastAllocated, BalancedAllocation, soft taints of later turns), ties by chance. Rules
+between pods of different nodes, nodes that are there and other scores are left out, so a rehearsal only proposes;
+nothing is concluded from it.
+
+The search keeps to a budget a little below the cheapest fleet that is known, changes fleets at random, and prefers
+those that leave least; where none leaves anything, that is the next fleet to beat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 
 import numpy as np
 
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.plan import packing
 from kubesched.planning.plan.judge import Mix
-from kubesched.planning.plan.model import Floats, PackingModel
+from kubesched.planning.plan.model import Floats, Ints, PackingModel
 from kubesched.planning.plan.patterns import fluid_counts, has_solver
 from kubesched.planning.plan.search import TURN_ENDS, MixSearch
 
@@ -162,3 +174,262 @@ class FleetSearch:
 def _direction(fleet: Floats) -> Floats:
     found: Floats = fleet / max(1e-12, float(np.linalg.norm(fleet)))
     return found
+
+
+_TURN_WEIGHT = 300
+"""What soft taints count at most: TaintToleration's best score times its weight, beside 100 for each of the others."""
+_CELLS = 6_000_000
+"""Fleets times orders times classes times nodes that are kept at once."""
+_MOST_FLEETS = 48
+_FEW_ORDERS = 2
+_KEPT = 6
+"""What does best with few orders is rehearsed with all."""
+_TURN_ENDS = (TURN_ENDS, (0.85,), (0.7, 0.9), (0.5, 0.8), (0.4, 0.7, 0.9))
+_HALVINGS = 7
+_PATTERNS_OF_CHANCE = 61
+_STEP = 0.004
+"""Of the cost, by which a fleet is to be cheaper."""
+_STALLED = 30
+_MOST_ROUNDS = 600
+_PARENTS = 8
+_CHECKS = 2
+"""How often a fleet that leaves nothing is rehearsed again, with other ties."""
+_PLACEMENTS = 150_000_000
+"""Pods, times fleets, times orders, that are placed at most."""
+
+
+class Rehearsal:
+    def __init__(self, model: PackingModel, arrivals: Sequence[Sequence[PodKey]], turns: int) -> None:
+        """`arrivals` are the orders in which the pods come."""
+        classes = {key: c for c, one in enumerate(model.classes) for key in one.pods}
+        self._sequences = np.array([[classes[key] for key in order if key in classes] for order in arrivals])
+        self._requests = model.requests.astype(np.float64)
+        self._capacity = model.capacity.astype(np.float64)
+        self._fits = model.fits
+        self._n_options = len(model.options)
+        self._turns = turns
+        scored = [model.resources.index(name) for name in (CPU, MEMORY)]
+        self._scored = np.array(scored)
+        total = np.maximum(model.demand @ model.requests, 1)[scored]
+        self._worth = (model.requests[:, scored] / total).max(axis=1)
+        self.n_placements = 0
+
+    def most_fleets(self, n_nodes: int) -> int:
+        n_orders, n_classes = len(self._sequences), len(self._requests)
+        return max(1, min(_MOST_FLEETS, _CELLS // max(1, n_orders * n_classes * n_nodes)))
+
+    def best(self, fleets: Sequence[Ints], chance: int) -> list[tuple[float, Ints]]:
+        """Those that leave least, the best first: what does well for few orders is tried with all."""
+        if len(self._sequences) > _FEW_ORDERS:
+            few = np.argsort(self.left(fleets, chance, _FEW_ORDERS), kind="stable")[:_KEPT]
+            fleets = [fleets[k] for k in few.tolist()]
+        left = self.left(fleets, chance)
+        return [(float(left[k]), fleets[k]) for k in np.argsort(left, kind="stable").tolist()]
+
+    def left(self, fleets: Sequence[Ints], chance: int, most_orders: int | None = None) -> Floats:
+        """(n_fleets,) which share of the demand finds no node, over all orders. A fleet has (turns x options) numbers
+        of nodes; `chance` decides ties."""
+        orders = self._sequences[:most_orders]
+        n_orders = len(orders)
+        state = _State(self, fleets, n_orders, chance)
+        sequences = np.tile(orders, (len(fleets), 1))
+        left = np.zeros(len(sequences))
+        for step in range(sequences.shape[1]):
+            state.place(sequences[:, step], step, left)
+        self.n_placements += sequences.size
+        total: Floats = left.reshape(len(fleets), n_orders).sum(axis=1)
+        return total
+
+
+class _State:
+    """What is used on each node of each fleet, and what each class scores there: (fleets x orders, classes, nodes)."""
+
+    def __init__(self, rehearsal: Rehearsal, fleets: Sequence[Ints], n_orders: int, chance: int) -> None:
+        self._requests, self._scored, self._worth = rehearsal._requests, rehearsal._scored, rehearsal._worth
+        n_nodes, n_rows = max(1, *(int(fleet.sum()) for fleet in fleets)), len(fleets) * n_orders
+        n_options = rehearsal._n_options
+        self._capacity = np.zeros((n_rows, n_nodes, self._requests.shape[1]))
+        self._early = np.zeros((n_rows, n_nodes), dtype=np.float32)
+        fits = np.zeros((n_rows, n_nodes, len(self._requests)), dtype=np.bool_)
+        for k, fleet in enumerate(fleets):
+            numbers = np.repeat(np.arange(len(fleet)), fleet)
+            options, turns = numbers % n_options, numbers // n_options
+            of_fleet = slice(k * n_orders, (k + 1) * n_orders)
+            self._capacity[of_fleet, : len(numbers)] = rehearsal._capacity[options]
+            fits[of_fleet, : len(numbers)] = rehearsal._fits[:, options].T
+            last = int(turns.max(initial=0))
+            if last:
+                self._early[of_fleet, : len(numbers)] = _TURN_WEIGHT * (last - turns) / last
+        self._used = np.zeros_like(self._capacity)
+        self._fits = fits
+        self._scores = np.empty((n_rows, len(self._requests), n_nodes), dtype=np.float32)
+        rows = np.arange(n_rows)
+        for node in range(n_nodes):
+            self._rate(rows, np.full(n_rows, node))
+        self._chance = np.random.default_rng(chance).random((_PATTERNS_OF_CHANCE, n_nodes), dtype=np.float32) * 0.99
+        self._rows = rows
+
+    def place(self, classes: Ints, step: int, left: Floats) -> None:
+        """One pod in each row; what finds no node is added to `left`."""
+        scores = self._scores[self._rows, classes]
+        nodes = (scores + self._chance[step % _PATTERNS_OF_CHANCE]).argmax(axis=1)
+        found = scores[self._rows, nodes] >= 0
+        if not found.all():
+            left[~found] += self._worth[classes[~found]]
+        rows, nodes = self._rows[found], nodes[found]
+        self._used[rows, nodes] += self._requests[classes[found]]
+        self._rate(rows, nodes)
+
+    def _rate(self, rows: Ints, nodes: Ints) -> None:
+        """What each class scores on one node of each of these rows; -2 where it has no room."""
+        used, capacity = self._used[rows, nodes][:, np.newaxis, :], self._capacity[rows, nodes][:, np.newaxis, :]
+        after = used + self._requests
+        has_room = (after <= capacity).all(axis=2) & self._fits[rows, nodes]
+        whole = np.maximum(capacity[..., self._scored], 1e-9)
+        share, before = after[..., self._scored] / whole, used[..., self._scored] / whole
+        free = np.floor(100 * (1 - share) + 1e-9).sum(axis=2) // 2
+        gained = np.floor(100 - 50 * np.abs(share[..., 0] - share[..., 1]))
+        gained -= np.floor(100 - 50 * np.abs(before[..., 0] - before[..., 1]))
+        scores = free + 50 + (50 + gained) // 2 + self._early[rows, nodes][:, np.newaxis]
+        self._scores[rows, :, nodes] = np.where(has_room, scores, -2)
+
+
+@dataclass(slots=True)
+class RehearsedSearch:
+    """Proposes fleets that hold all pods in the rehearsal, each cheaper than the one before."""
+
+    search: MixSearch
+    rehearsal: Rehearsal
+    goes_on: Callable[[], bool]
+    told: Callable[[str], None] = lambda _text: None
+    _prices: Ints = field(init=False)
+    _random: np.random.Generator = field(init=False)
+    _n_groups: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._n_groups = len(self.search.model.options)
+        self._prices = np.tile(self.search.model.price, self.search.turns)
+        self._random = np.random.default_rng(0)
+
+    def run(self, fleets: FleetSearch, starts: Sequence[Mix]) -> None:
+        """Until neither the rehearsal nor the scheduler finds anything cheaper, or the time is over."""
+        parents = [*self._sized(fleets), *(self._fleet(mix) for mix in starts)]
+        while self.search.best is not None and self.goes_on():
+            before = self.search.best
+            chain = self._cheaper(parents)
+            for fleet in reversed(chain):
+                mix = self._mix(fleet)
+                if mix is not None and self.search.propose(mix):
+                    break
+            self.told("rehearsed")
+            if not chain or self.search.best is before:
+                return
+            parents = [self._fleet(self.search.best.mix), *reversed(chain[-_PARENTS:])]
+
+    def _sized(self, fleets: FleetSearch) -> list[Ints]:
+        """The smallest fleets that leave nothing, by halves, over proportions and shares of the turns; the best of each
+        step go on. Proposes the smallest."""
+        search = self.search
+        assert search.best is not None
+        ends = _TURN_ENDS if search.turns > 1 else ((),)
+        pairs: list[tuple[Floats, Sequence[float]]] = [(one, end) for one in fleets.all_directions() for end in ends]
+        low, high = float(search.bound.cost), float(search.cost(search.best.mix))
+        found: list[Ints] = []
+        for number in range(_HALVINGS):
+            if not pairs or not self.goes_on() or high - low < _STEP / 2 * high:
+                break
+            cost = (low + high) / 2
+            made = [(pair, fleets.sized(pair[0], cost, pair[1])) for pair in pairs]
+            sized = [(pair, self._fleet(mix)) for pair, mix in made if mix is not None and search.is_allowed(mix)]
+            if not sized:
+                break
+            left: list[float] = []
+            n_fleets = self.rehearsal.most_fleets(int(max(fleet.sum() for _, fleet in sized)))
+            for start in range(0, len(sized), n_fleets):
+                left += self.rehearsal.left([fleet for _, fleet in sized[start : start + n_fleets]], number).tolist()
+            order = sorted(range(len(sized)), key=lambda k: (left[k], k))
+            if left[order[0]] == 0:
+                high = cost
+                found += [sized[k][1] for k in order if left[k] == 0]
+                pairs = [sized[k][0] for k in order[: max(4, sum(one == 0 for one in left))]]
+            else:
+                low = cost
+                pairs = [sized[k][0] for k in order[: max(4, len(order) // 2)]]
+        found.sort(key=lambda fleet: int(fleet @ self._prices))
+        for fleet in found[:2]:
+            mix = self._mix(fleet)
+            if mix is not None and search.propose(mix):
+                self.told("rehearsed sizes")
+                break
+        return found[:_PARENTS]
+
+    def _cheaper(self, parents: Sequence[Ints]) -> list[Ints]:
+        """Fleets that leave nothing in the rehearsal, each cheaper than the one before."""
+        assert self.search.best is not None
+        known = self._fleet(self.search.best.mix)
+        cost, stalled, chain = self.search.cost(self.search.best.mix), 0, list[Ints]()
+        tried: list[tuple[float, int, Ints]] = [(1.0, n, fleet) for n, fleet in enumerate([known, *parents])]
+        for number in range(_MOST_ROUNDS):
+            if stalled >= _STALLED or not self.goes_on() or self.rehearsal.n_placements > _PLACEMENTS:
+                break
+            budget = cost - max(int(self._prices.min()), int(cost * _STEP))
+            if budget < self.search.bound.cost:
+                break
+            n_fleets = self.rehearsal.most_fleets(int(known.sum()) + 1)
+            choices = [self._changed(self._parent(tried), budget) for _ in range(n_fleets)]
+            fleets = [one for one in choices if one is not None]
+            if not fleets:
+                break
+            rated = self.rehearsal.best(fleets, number)
+            stalled += 1
+            for left, fleet in rated:
+                if left > 0:
+                    break
+                if self._holds(fleet, number):
+                    known, cost, stalled, tried = fleet, int(fleet @ self._prices), 0, []
+                    chain.append(known)
+                    break
+            tried += [(left, number, fleet) for left, fleet in rated]
+            tried = [*sorted(tried, key=lambda one: one[:2])[:_PARENTS], (1.0, number, known)]
+        return chain
+
+    def _holds(self, fleet: Ints, number: int) -> bool:
+        return not any(self.rehearsal.left([fleet], 1000 + number * _CHECKS + k).any() for k in range(_CHECKS))
+
+    def _parent(self, tried: Sequence[tuple[float, int, Ints]]) -> Ints:
+        return tried[int(self._random.integers(len(tried)))][2]
+
+    def _changed(self, fleet: Ints, budget: int) -> Ints | None:
+        """With some machines fewer, some moved to another turn, and others for the money that is left."""
+        random, changed = self._random, fleet.copy()
+        for _ in range(int(random.integers(1, 4))):
+            present = np.flatnonzero(changed)
+            if not len(present):
+                break
+            one = int(random.choice(present))
+            n = int(random.integers(1, max(2, int(changed[one]) // 3 + 1)))
+            changed[one] -= n
+            if self.search.turns > 1 and random.random() < 0.5:
+                changed[one % self._n_groups + self._n_groups * int(random.integers(self.search.turns))] += n
+        while (excess := int(changed @ self._prices) - budget) > 0:
+            one = int(random.choice(np.flatnonzero(changed)))
+            changed[one] -= min(int(changed[one]), max(1, excess // (4 * int(self._prices[one]))))
+        money = budget - int(changed @ self._prices)
+        for _ in range(20):
+            like_known = random.random() < 0.5 and changed.any()
+            one = int(random.choice(np.flatnonzero(changed)) if like_known else random.integers(len(changed)))
+            most = money // int(self._prices[one])
+            if most:
+                n = int(random.integers(1, most + 1))
+                changed[one] += n
+                money -= n * int(self._prices[one])
+        return changed if changed.any() else None
+
+    # -- fleets and mixes ----------------------------------------------------------------------------------------------
+
+    def _fleet(self, mix: Mix) -> Ints:
+        return np.array(self.search.counts_by_turn(mix), dtype=np.int64).reshape(-1)
+
+    def _mix(self, fleet: Ints) -> Mix | None:
+        mix = self.search.spread_by_turn(fleet.reshape(self.search.turns, -1).tolist())
+        return None if mix is None else self.search.completed(mix)

@@ -24,11 +24,10 @@ from kubesched.planning.plan import packing, patterns
 from kubesched.planning.plan.bounds import CostBound, aggregate_bound, rounded_up
 from kubesched.planning.plan.certificate import certificate_of
 from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
-from kubesched.planning.plan.fleets import FleetSearch
+from kubesched.planning.plan.fleets import FleetSearch, Rehearsal, RehearsedSearch
 from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.model import PackingModel, PlanError
 from kubesched.planning.plan.reading import ReadProblem, read_problem
-from kubesched.planning.plan.rehearsal import Rehearsal, RehearsedSearch
 from kubesched.planning.plan.report import EXHAUSTED, PROVEN, WITHIN, PlanReport
 from kubesched.planning.plan.reporting import PlanFacts, finished_report
 from kubesched.planning.plan.request import (

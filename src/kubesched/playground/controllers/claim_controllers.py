@@ -24,10 +24,13 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from kubesched.k8s.model.scheduling import GROUP, PodGroup, group_key_of
-from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import (
+from kubesched.k8s.model.storage import (
     SELECTED_NODE_ANNOTATION,
     WAIT_FOR_FIRST_CONSUMER,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
     claims_of,
     class_of_claim,
     class_of_volume,

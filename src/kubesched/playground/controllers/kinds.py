@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.lease import LeaseSpec
-from kubesched.k8s.client.list_watch.requests import ListOptions
+from kubesched.k8s.client.list_watch.exchange import ListOptions
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import POD_GROUPS, Resource
 from kubesched.k8s.model import core, resource, scheduling, storage

@@ -7,7 +7,7 @@ another version, the write is refused, and it is counted once more.
 Evictions and preemption ask budgets. A pod whose eviction was granted does not count as healthy until it is seen to go,
 or two minutes have passed.
 
-Next: `kubesched.k8s.model.quota_usage` for what counts, and how much.
+Next: `kubesched.k8s.model.limits` for what counts, and how much.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.event_forms import NORMAL, WARNING
+from kubesched.k8s.model import limits as rules
 from kubesched.k8s.model import quantity, selectors
-from kubesched.k8s.model import quota_usage as rules
 from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, PodDisruptionBudget, ReplicationController, Service
 from kubesched.k8s.model.meta import KubeObject, OwnerReference

@@ -20,8 +20,8 @@ from kubesched.k8s.model.cron_schedule import CronError
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.k8s.workloads.actions import DeleteObject, Plan, UpdateObject
-from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.k8s.workloads.deployments import REVISION_ANNOTATION, find_current, size_annotations, sync_deployment
+from kubesched.k8s.workloads.jobs import sync_cron_job
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.status import (
     condition,

@@ -32,7 +32,7 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.event_recorder import EventBroadcaster
 from kubesched.k8s.client.lease import print_micro_time
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
-from kubesched.k8s.client.list_watch.requests import ListOptions
+from kubesched.k8s.client.list_watch.exchange import ListOptions
 from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient

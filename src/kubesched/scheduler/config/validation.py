@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 from kubesched.k8s.model.core import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.selectors import label_key_errors, label_value_errors
 from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.configuration import (
     EXTENSION_POINTS,

@@ -20,7 +20,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.meta import PodKey
-from kubesched.k8s.model.volume_claims import READ_WRITE_ONCE_POD
+from kubesched.k8s.model.storage import READ_WRITE_ONCE_POD
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision, MemberTrial, ProfileScheduler
 from kubesched.scheduler.engine.permit import WaitingPod, run_permit

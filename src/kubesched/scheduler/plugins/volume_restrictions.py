@@ -26,8 +26,7 @@ from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import READ_WRITE_ONCE_POD, claim_not_found
+from kubesched.k8s.model.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim, claim_not_found
 from kubesched.k8s.model.volumes import RBDVolumeSource, Volume
 
 DISK_CONFLICT = "node(s) had no available disk"

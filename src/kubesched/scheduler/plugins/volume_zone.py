@@ -23,7 +23,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
-from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model import storage
 from kubesched.k8s.model.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -118,26 +118,26 @@ class VolumeZone:
             return Status.unresolvable("PersistentVolumeClaim had no name")
         claim = self.handle.objects.persistent_volume_claims.get(f"{namespace}/{name}")
         if claim is None:
-            return Status.unresolvable(volume_claims.claim_not_found(name))
+            return Status.unresolvable(storage.claim_not_found(name))
         volume_name = claim.spec.volume_name
         if not volume_name:
             return self._check_unbound(claim)
         volume = self.handle.objects.persistent_volumes.get(volume_name)
         if volume is None:
-            return Status.unresolvable(volume_claims.volume_not_found(volume_name))
+            return Status.unresolvable(storage.volume_not_found(volume_name))
         return topologies_of_volume(volume)
 
     def _check_unbound(self, claim: PersistentVolumeClaim) -> list[VolumeTopology] | Status:
         """Only a claim that waits for its first consumer may still be without a volume."""
-        class_name = volume_claims.class_of_claim(claim)
+        class_name = storage.class_of_claim(claim)
         if not class_name:
             return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = self.handle.objects.storage_classes.get(class_name)
         if storage_class is None:
-            return Status.unresolvable(volume_claims.storage_class_not_found(class_name))
+            return Status.unresolvable(storage.storage_class_not_found(class_name))
         if storage_class.volume_binding_mode is None:
-            return Status.unresolvable(volume_claims.binding_mode_not_set(class_name))
-        if volume_claims.waits_for_first_consumer(storage_class):
+            return Status.unresolvable(storage.binding_mode_not_set(class_name))
+        if storage.waits_for_first_consumer(storage_class):
             return []
         return Status.unresolvable("PersistentVolume had no name")
 
@@ -164,7 +164,7 @@ def after_storage_class_added(pod: PodInfo, old: object | None, new: object | No
     """A class that binds at once does not excuse a claim from having a volume."""
     if not isinstance(new, StorageClass):
         return Hint.QUEUE
-    return Hint.QUEUE if volume_claims.waits_for_first_consumer(new) else Hint.SKIP
+    return Hint.QUEUE if storage.waits_for_first_consumer(new) else Hint.SKIP
 
 
 def after_volume_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001

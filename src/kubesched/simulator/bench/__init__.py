@@ -4,5 +4,5 @@
 
 Files are in the format of kube-scheduler's own benchmark, scheduler_perf; our own are in `workloads/`.
 
-Next: `workload_file` for what is read, `runner` for how it is run, `driver` for what is measured.
+Next: `workload_file` for what is read, `runner` for how it is run, `run` for what is measured.
 """

@@ -23,6 +23,7 @@ from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.manifests import ManifestError
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import (
+    BIND_COMPLETED_ANNOTATION,
     CSINode,
     CSINodeDriver,
     CSINodeSpec,
@@ -31,7 +32,6 @@ from kubesched.k8s.model.storage import (
     PersistentVolumeClaim,
     VolumeNodeResources,
 )
-from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION
 from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.simulator.bench.operations import CreateNodesOp, NodeAllocatableStrategy, WorkloadError
 from kubesched.simulator.bench.templates import Manifest, Template, parse_template

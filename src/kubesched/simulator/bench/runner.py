@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.simulator.bench import steps
-from kubesched.simulator.bench.driver import Progress, current_mb, peak_mb
 from kubesched.simulator.bench.operations import (
     AllocResourceClaimsOp,
     ArrivePodsOp,
@@ -31,7 +30,7 @@ from kubesched.simulator.bench.operations import (
     StopCollectingMetricsOp,
     UpdateAnyOp,
 )
-from kubesched.simulator.bench.run import BenchRun, BenchSettings, NotPlacedError
+from kubesched.simulator.bench.run import BenchRun, BenchSettings, NotPlacedError, Progress, current_mb, peak_mb
 from kubesched.simulator.bench.workload_file import BenchWorkload
 
 STEPS: dict[type[Operation], Callable[[BenchRun, int, Any], None]] = {

@@ -15,16 +15,6 @@ from kubesched.k8s.model.core import Node, Pod, PodResourceClaim
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.k8s.model.resource import Device, DeviceAttribute, DeviceCapacity, ResourcePool, ResourceSlice
 from kubesched.k8s.model.resource import ResourceSliceSpec as SliceSpec
-from kubesched.simulator.bench.driver import (
-    Activity,
-    CreatingChurn,
-    Make,
-    PacedDeletion,
-    PacedUpdates,
-    PodFilter,
-    RecreatingChurn,
-    has_labels,
-)
 from kubesched.simulator.bench.object_factory import (
     PodTemplates,
     complete_node,
@@ -51,7 +41,17 @@ from kubesched.simulator.bench.operations import (
     StopCollectingMetricsOp,
     UpdateAnyOp,
 )
-from kubesched.simulator.bench.run import BenchRun
+from kubesched.simulator.bench.run import (
+    Activity,
+    BenchRun,
+    CreatingChurn,
+    Make,
+    PacedDeletion,
+    PacedUpdates,
+    PodFilter,
+    RecreatingChurn,
+    has_labels,
+)
 from kubesched.simulator.bench.templates import Template
 
 

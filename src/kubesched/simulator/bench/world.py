@@ -7,7 +7,7 @@ for a volume is bound or provisioned at once: the volume controller says which o
 writes of VolumeBinding, and the world shows these to the loop after it has given the answer, as a real controller would
 come later too.
 
-Next: `driver`, which lets time pass.
+Next: `run`, which lets time pass.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec.structs
 
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, STORAGE_CLASS_ANNOTATION
+from kubesched.k8s.model.storage import SELECTED_NODE_ANNOTATION, STORAGE_CLASS_ANNOTATION
 from kubesched.simulator.recording.lines import BindingSeen
 
 _KEPT_TEXTS = frozenset(

@@ -28,8 +28,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.resource import ResourceClaim
-from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, claims_of
+from kubesched.k8s.model.storage import SELECTED_NODE_ANNOTATION, PersistentVolumeClaim, claims_of
 from kubesched.older.config import Emulation
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_schedulers

@@ -20,9 +20,8 @@ from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
-from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, is_fully_bound
 from kubesched.k8s.model.times import parse_instant
-from kubesched.k8s.model.volume_claims import is_fully_bound
 from kubesched.k8s.workloads.actions import Action, Bursts, CreateObject, NameSource, Plan, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.budgets import sync_budget
@@ -34,11 +33,10 @@ from kubesched.k8s.workloads.claims import (
     sync_pod_claims,
     sync_volume,
 )
-from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.k8s.workloads.job_pods import JobFailures
-from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.jobs import sync_cron_job, sync_job
 from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions

@@ -17,7 +17,7 @@ from harness.chaos.checks.violation import Violation
 from harness.chaos.extender import BOUND_BY_EXTENDER, binding_in
 from kubesched.framework.effects import Done, Effect, FindOut
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.volume_claims import claims_of
+from kubesched.k8s.model.storage import claims_of
 from kubesched.scheduler.plugins.volume_binding.binding import BindVolumeToClaim
 
 ONCE = "no pod is bound twice"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.scripted_server import ScriptedServer, following, until
 from harness.scripted_server.listening import ConsistentHandler
 from kubesched.k8s.client.list_watch import EventHandlerFuncs, SharedInformer
-from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.list_watch.exchange import Listing
 from kubesched.k8s.client.list_watch.informer import SLICE
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Node

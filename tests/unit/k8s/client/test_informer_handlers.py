@@ -11,7 +11,7 @@ import pytest
 
 from harness.scripted_server.listening import ConsistentHandler
 from kubesched.k8s.client.list_watch import SharedInformer
-from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.list_watch.exchange import Listing
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta

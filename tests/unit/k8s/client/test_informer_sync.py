@@ -16,8 +16,7 @@ from kubesched.k8s.client.list_watch import (
     wait_for_cache_sync,
     wait_for_named_cache_sync,
 )
-from kubesched.k8s.client.list_watch.decoding import Listing
-from kubesched.k8s.client.list_watch.requests import AnswerSignal, RetryBackoff
+from kubesched.k8s.client.list_watch.exchange import AnswerSignal, Listing, RetryBackoff
 from kubesched.k8s.client.resources import RESOURCES, resource_of
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject

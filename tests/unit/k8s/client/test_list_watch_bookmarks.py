@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.client.list_watch.exchange import KindDecoder, Unread
 from kubesched.k8s.model.core import Pod
 
 _POD = b'{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7"},"spec":{"containers":null},"status":{}}'

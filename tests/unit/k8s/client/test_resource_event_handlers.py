@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.k8s.client.list_watch import EventHandlerFuncs, SharedInformer
-from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.list_watch.exchange import Listing
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import ObjectMeta

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.selectors import label_key_errors, label_value_errors
 
 NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.k8s.model import quota_usage
+from kubesched.k8s.model import limits
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ def _container(name: str = "c", **requests: str) -> dict[str, Any]:
 
 
 def _taken(resource: str, obj: dict[str, Any]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in quota_usage.usage(resource, obj, _NOW).items()}
+    return {name: str(amount) for name, amount in limits.usage(resource, obj, _NOW).items()}
 
 
 def test_a_pod_takes_requests_under_both_names_and_limits_under_one() -> None:
@@ -74,16 +74,16 @@ def test_overhead_init_containers_and_what_runs_are_counted() -> None:
 )
 def test_scopes_by_priority_class(selector: dict[str, Any], is_in: bool) -> None:
     selectors = [{"scopeName": "PriorityClass", **selector}]
-    assert quota_usage.is_in_scope("pods", selectors, _pod(priorityClassName="gold")) == is_in
+    assert limits.is_in_scope("pods", selectors, _pod(priorityClassName="gold")) == is_in
 
 
 def test_a_pod_that_looks_into_other_namespaces() -> None:
     term = {"topologyKey": "zone", "namespaceSelector": {}}
     weighted = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}
-    selectors = quota_usage.scope_selectors({"scopes": ["CrossNamespacePodAffinity"]})
-    assert quota_usage.is_in_scope("pods", selectors, _pod(affinity={"podAntiAffinity": weighted}))
-    assert not quota_usage.is_in_scope("pods", selectors, _pod())
-    assert not quota_usage.is_in_scope("services", selectors, {"spec": {}})
+    selectors = limits.scope_selectors({"scopes": ["CrossNamespacePodAffinity"]})
+    assert limits.is_in_scope("pods", selectors, _pod(affinity={"podAntiAffinity": weighted}))
+    assert not limits.is_in_scope("pods", selectors, _pod())
+    assert not limits.is_in_scope("services", selectors, {"spec": {}})
 
 
 def test_claims_count_under_their_storage_class_as_well() -> None:
@@ -106,4 +106,4 @@ def test_claims_for_devices_count_the_most_that_a_request_can_get() -> None:
 
 def test_what_is_looked_at_for_the_names_of_a_quota() -> None:
     names = ["requests.cpu", "services.nodeports", "count/jobs.batch", "secrets", "count/events"]
-    assert quota_usage.resources_counted(names) == ["jobs.batch", "pods", "secrets", "services"]
+    assert limits.resources_counted(names) == ["jobs.batch", "pods", "secrets", "services"]

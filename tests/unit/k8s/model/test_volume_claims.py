@@ -6,9 +6,11 @@ import pytest
 
 from kubesched.k8s.model.core import Pod, PodSpec
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
-from kubesched.k8s.model.volume_claims import (
+from kubesched.k8s.model.storage import (
     ClaimUse,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
     claims_of,
     class_of_claim,
     class_of_volume,

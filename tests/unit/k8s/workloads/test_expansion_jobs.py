@@ -14,9 +14,8 @@ from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.reported_pods import ReportedContainerStatus, ReportedPod, ReportedPodStatus
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, SeededNames, UpdateObject
-from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.k8s.workloads.job_pods import JobFailures, completion_index, index_failures, parse_indexes, print_indexes
-from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.jobs import sync_cron_job, sync_job
 from kubesched.k8s.workloads.pod_states import with_condition
 
 NOW_S = parse_instant("2026-01-01T00:00:00Z")

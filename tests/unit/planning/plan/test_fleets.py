@@ -15,9 +15,9 @@ from kubesched.k8s.model.core import Node
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue_files import catalogue_from
 from kubesched.planning.new_nodes import manifest_of
+from kubesched.planning.plan.fleets import Rehearsal
 from kubesched.planning.plan.judge import MixJudge
 from kubesched.planning.plan.reading import read_problem
-from kubesched.planning.plan.rehearsal import Rehearsal
 from kubesched.planning.plan.request import planned_world
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.testing import make
@@ -128,6 +128,6 @@ def test_a_rehearsal_comes_near_to_the_scheduler(turns: tuple[int, ...]) -> None
 
 def test_a_rehearsal_with_other_scores_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: taints of later turns are forgotten."""
-    monkeypatch.setattr("kubesched.planning.plan.rehearsal._TURN_WEIGHT", 0)
+    monkeypatch.setattr("kubesched.planning.plan.fleets._TURN_WEIGHT", 0)
     with pytest.raises(AssertionError):
         test_a_rehearsal_comes_near_to_the_scheduler((9, 5, 3))

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kubesched.k8s.client.list_watch import SharedInformer
-from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.client.list_watch.exchange import KindDecoder, Unread
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import stand_in_for

@@ -19,8 +19,7 @@ from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.node_order import NameOrder
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.preemption.candidates import Candidate, least_harmful
-from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
+from kubesched.scheduler.engine.preemption.candidates import Candidate, PreemptionPlans, least_harmful, who_stays
 from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 

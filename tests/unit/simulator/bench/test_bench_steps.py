@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from bench_files import MEASURED, placements, run_of, workload_of
 
-from kubesched.simulator.bench.driver import DECISION_S
 from kubesched.simulator.bench.operations import WorkloadError
+from kubesched.simulator.bench.run import DECISION_S
 from kubesched.simulator.bench.runner import run_workload
 
 NODES = {"opcode": "createNodes", "count": 3, "nodeTemplatePath": "node.yaml"}

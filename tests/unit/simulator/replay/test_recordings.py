@@ -18,7 +18,7 @@ from recorded_runs import manifests, recorded_run, write
 from kubesched.k8s.dumped_kinds import READ_RESOURCES
 from kubesched.k8s.model.core import Node, NodeStatus, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION
+from kubesched.k8s.model.storage import SELECTED_NODE_ANNOTATION
 from kubesched.live.engine_recorder import recorded_form
 from kubesched.live.recorder import InformerStream, write_to
 from kubesched.live.saved_form import API_VERSIONS, saved_form

@@ -8,6 +8,7 @@
 deltas between reflector and informer (docs/concepts/list-watch.md says where its guarantees live).
 """
 
+from kubesched.k8s.client.list_watch.exchange import ListOptions, Pace
 from kubesched.k8s.client.list_watch.informer import (
     EventHandlerFuncs,
     IndexedLister,
@@ -24,7 +25,6 @@ from kubesched.k8s.client.list_watch.informers import (
     wait_for_named_cache_sync,
 )
 from kubesched.k8s.client.list_watch.log_lines import WatchError, WatchErrorHandler, default_watch_error_handler
-from kubesched.k8s.client.list_watch.requests import ListOptions, Pace
 
 __all__ = [
     "EventHandlerFuncs",

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched.k8s.client.list_watch import log_lines
-from kubesched.k8s.client.list_watch.decoding import NAMELESS, K, Listing, SetAside, Unread
+from kubesched.k8s.client.list_watch.exchange import NAMELESS, K, Listing, SetAside, Unread
 from kubesched.k8s.client.list_watch.log_lines import WatchErrorHandler
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject

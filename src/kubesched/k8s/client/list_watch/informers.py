@@ -23,12 +23,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
 
-from kubesched.k8s.client.list_watch import log_lines, requests
-from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, SetAside
+from kubesched.k8s.client.list_watch import exchange, log_lines
+from kubesched.k8s.client.list_watch.exchange import K, KindDecoder, ListOptions, ListWatchApi, Pace, SetAside
 from kubesched.k8s.client.list_watch.informer import InformerHandler, SharedInformer
 from kubesched.k8s.client.list_watch.log_lines import WatchErrorHandler
 from kubesched.k8s.client.list_watch.reflector import Reflector, ServerAbilities
-from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi, Pace
 from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
 from kubesched.k8s.client.work_queue import end_all
 from kubesched.k8s.model.core import Pod
@@ -100,7 +99,7 @@ class InformerSettings:
     resyncs_s: Mapping[type[KubeObject], float] = field(default_factory=dict)
     stand_in: StandIn = as_far_as_read
     watch_error_handler: WatchErrorHandler | None = None
-    page_size: int = requests.PAGE_SIZE
+    page_size: int = exchange.PAGE_SIZE
     streams_lists: bool = True
     initial_events_within_s: float = 30.0
     answers_within_s: float = 60.0

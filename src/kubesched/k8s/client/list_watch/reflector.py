@@ -20,11 +20,20 @@ from typing import Generic
 import msgspec
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.k8s.client.list_watch import log_lines, requests
-from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
+from kubesched.k8s.client.list_watch import exchange, log_lines
+from kubesched.k8s.client.list_watch.exchange import (
+    AnswerSignal,
+    K,
+    KindDecoder,
+    Listing,
+    ListOptions,
+    ListWatchApi,
+    Pace,
+    RetryBackoff,
+    Unread,
+)
 from kubesched.k8s.client.list_watch.informer import SharedInformer
 from kubesched.k8s.client.list_watch.log_lines import TroubleLog, VeryShortWatchError, WatchError
-from kubesched.k8s.client.list_watch.requests import AnswerSignal, ListOptions, ListWatchApi, Pace, RetryBackoff
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 MISSING_RETRY_S = 300.0
@@ -58,7 +67,7 @@ class Reflector(Generic[K]):
         list_options: ListOptions,
         abilities: ServerAbilities,
         pace: Pace,
-        page_size: int = requests.PAGE_SIZE,
+        page_size: int = exchange.PAGE_SIZE,
         resync_s: float = 0.0,
         name: str = "informers",
         ahead: Awaitable[bytes] | None = None,
@@ -81,7 +90,7 @@ class Reflector(Generic[K]):
         self._must_list = True
         self._is_listing = False
         """Whether that was said, and nothing went wrong since."""
-        self._version = requests.FROM_CACHE
+        self._version = exchange.FROM_CACHE
         self._doing = "list"
         self._opened_at_s: float | None = None
 
@@ -144,14 +153,14 @@ class Reflector(Generic[K]):
         except ApiError as problem:
             if not problem.is_gone:
                 raise
-            listing = await self._all_pages(requests.CONSISTENT, 0)  # too old while paging: all at once
+            listing = await self._all_pages(exchange.CONSISTENT, 0)  # too old while paging: all at once
         await self._listed(listing)
 
     async def _all_pages(self, version: str, page_size: int) -> Listing[K]:
         whole: Listing[K] = Listing()
         while True:
-            params = requests.list_params(self._list_options, version, page_size, whole.continue_token)
-            limit_s = requests.LIST_TIMEOUT_S
+            params = exchange.list_params(self._list_options, version, page_size, whole.continue_token)
+            limit_s = exchange.LIST_TIMEOUT_S
             body = await self._api.request("GET", self._path, params=params, timeout_s=limit_s, gzip=True)
             page = self._decoder.page(body)
             whole.items += page.items
@@ -168,8 +177,8 @@ class Reflector(Generic[K]):
 
     async def _list_and_watch_in_one(self) -> None:
         self._doing = "watch"
-        known = "" if self._version == requests.FROM_CACHE else self._version
-        params = requests.streamed_list_params(self._list_options, known, self._pace.dice)
+        known = "" if self._version == exchange.FROM_CACHE else self._version
+        params = exchange.streamed_list_params(self._list_options, known, self._pace.dice)
         began_s = self._pace.now_s()
         async with self._opened_stream(params) as lines:
             try:
@@ -226,7 +235,7 @@ class Reflector(Generic[K]):
 
     async def _watch(self) -> None:
         self._doing = "watch"
-        params = requests.watch_params(self._list_options, self._version, self._pace.dice)
+        params = exchange.watch_params(self._list_options, self._version, self._pace.dice)
         async with self._opened_stream(params) as lines:
             self._opened()
             await self._changes(lines)
@@ -322,7 +331,7 @@ class Reflector(Generic[K]):
         elif problem.is_gone or _is_too_new(problem):
             self._tell(problem)
             self._must_list = True
-            self._version = requests.CONSISTENT
+            self._version = exchange.CONSISTENT
             await self._after_end()
         elif problem.status in (400, 422) and asked_to_stream:
             self._stop_streaming_lists(problem.message)

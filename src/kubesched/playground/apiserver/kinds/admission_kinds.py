@@ -13,7 +13,7 @@ from typing import Any
 
 from kubesched.k8s.cel import CelCompileError, Expression, compile_expression, kinds
 from kubesched.k8s.cel.kinds import CelType, TypeKind
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.metadata import label_selector_errors

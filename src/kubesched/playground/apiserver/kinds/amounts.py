@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kubesched.k8s import cel
-from kubesched.k8s.model import label_syntax
+from kubesched.k8s.model.selectors import label_key_errors
+from kubesched.k8s.model.selectors import label_value_errors as value_form_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors, driver_name_errors
 from kubesched.playground.apiserver.kinds.metadata import condition_errors
@@ -82,11 +83,11 @@ _UUID_NORMAL = (
 
 def label_name_errors(name: str, path: str) -> list[InvalidField]:
     """As a key of a label, and of much else."""
-    return errors.all_invalid(path, name, label_syntax.label_key_errors(name))
+    return errors.all_invalid(path, name, label_key_errors(name))
 
 
 def label_value_errors(value: str, path: str) -> list[InvalidField]:
-    return errors.all_invalid(path, value, label_syntax.label_value_errors(value))
+    return errors.all_invalid(path, value, value_form_errors(value))
 
 
 def short_name_errors(name: str, path: str) -> list[InvalidField]:

@@ -4,7 +4,7 @@ Paths are plain texts: ``child(path, "name")``, ``index(path, 3)``, ``key(path, 
 InvalidField itself.
 
 The functions about names take a text as DNS label, subdomain or port name, and return the validation errors, none if
-the name is good. Label keys and values: ``kubesched.k8s.model.label_syntax``.
+the name is good. Label keys and values: ``kubesched.k8s.model.selectors``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
+from kubesched.k8s.model.selectors import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.k8s.model import limits, quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import (
     QUOTA_RESOURCES,

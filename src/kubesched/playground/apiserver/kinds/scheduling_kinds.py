@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, PROTECTION_FINALIZER
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workloads as checks

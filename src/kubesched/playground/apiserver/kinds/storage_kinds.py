@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import volume_checks, warnings
 from kubesched.playground.apiserver.kinds.amounts import round_up_to_milli

@@ -11,7 +11,7 @@ import ipaddress
 from itertools import islice
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.errors import unclassified
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import address_errors, dns_label_errors, dns_subdomain_errors

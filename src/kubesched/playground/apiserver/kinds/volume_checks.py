@@ -10,7 +10,7 @@ import posixpath
 from typing import Any
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import is_native

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubesched.k8s.model import limits as rules
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model import quota_usage as rules
 from kubesched.k8s.model.requests import Amounts
 from kubesched.playground.apiserver.body_text import Repeated
 from kubesched.playground.apiserver.errors import StatusError, bad_request, forbidden, invalid

@@ -29,7 +29,7 @@ from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.class_cache.layers import Followers, following, needs_reserve, objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.postfilter import Diagnosis
-from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
+from kubesched.scheduler.engine.preemption.candidates import PreemptionPlans
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import FilterStep, Profile
 from kubesched.scheduler.engine.row_check import check_node, imagined_with, node_steps, nominated_pods_on

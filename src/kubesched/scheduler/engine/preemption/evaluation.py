@@ -17,8 +17,14 @@ from kubesched.framework.status import OK, Code, Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.observations import PreemptionConsidered
 from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, least_harmful
-from kubesched.scheduler.engine.preemption.plans import MakePlan, PreemptionPlans
+from kubesched.scheduler.engine.preemption.candidates import (
+    Candidate,
+    CandidateReview,
+    MakePlan,
+    Preemption,
+    PreemptionPlans,
+    least_harmful,
+)
 from kubesched.scheduler.engine.preemption.victims import NO_VICTIMS, Budgets, DryRun
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import TieBreak

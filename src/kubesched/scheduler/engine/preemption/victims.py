@@ -22,8 +22,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.filter import change_state
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed
-from kubesched.scheduler.engine.preemption.candidates import Candidate, importance
-from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
+from kubesched.scheduler.engine.preemption.candidates import Candidate, PreemptionPlans, importance, who_stays
 from kubesched.scheduler.engine.profile import FilterStep, Profile
 from kubesched.scheduler.engine.row_check import (
     ImaginedNode,

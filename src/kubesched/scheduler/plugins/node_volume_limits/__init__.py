@@ -25,7 +25,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.status import OK, SKIP, PluginFault, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
-from kubesched.k8s.model import csi_migration, volume_claims
+from kubesched.k8s.model import csi_migration, storage
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.csi_migration import InTreePlugin
 from kubesched.k8s.model.meta import KubeObject
@@ -276,7 +276,7 @@ def after_pod_deleted(pod: PodInfo, old: object | None, new: object | None) -> H
 def after_claim_added(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
     if not isinstance(new, PersistentVolumeClaim):
         return Hint.QUEUE
-    is_ours = any(use.key == new.key for use in volume_claims.claims_of(pod.pod))
+    is_ours = any(use.key == new.key for use in storage.claims_of(pod.pod))
     return Hint.QUEUE if is_ours else Hint.SKIP
 
 

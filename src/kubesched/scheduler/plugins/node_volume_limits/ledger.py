@@ -24,10 +24,16 @@ from kubesched.framework.nodes import IntArray, NodeTable, PodTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model import csi_migration, volume_claims
+from kubesched.k8s.model import csi_migration, storage
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from kubesched.k8s.model.volume_claims import ClaimUse
+from kubesched.k8s.model.storage import (
+    ClaimUse,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kubesched.k8s.model.volumes import Volume
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
@@ -214,7 +220,7 @@ class VolumeLedger:
 
     def _read_pod(self, objects: Objects, pod: Pod, row: int) -> Volumes | Status:
         name = self._names[row]
-        for use in volume_claims.claims_of(pod):
+        for use in storage.claims_of(pod):
             self._readers.setdefault(use.key, set()).add(name)
             claim = objects.persistent_volume_claims.get(use.key)
             if claim is not None and claim.spec.volume_name:
@@ -274,7 +280,7 @@ def volumes_of_pod(objects: Objects, pod: Pod, *, has_csi_node: bool, is_new: bo
     """
     found: set[VolumeIdentity] = set()
     for volume in pod.spec.volumes or ():
-        use = volume_claims.claim_of(pod, volume)
+        use = storage.claim_of(pod, volume)
         if use is None:
             answer = _inline_volume(volume) if has_csi_node else None
         else:
@@ -317,8 +323,8 @@ def _claimed_volume(
     if claim is None:
         if not is_new:
             return None
-        return Status.unresolvable(f"looking up PVC {use.key}: {volume_claims.claim_not_found(use.name)}")
-    if use.is_ephemeral and (message := volume_claims.foreign_claim_message(pod, claim)) is not None:
+        return Status.unresolvable(f"looking up PVC {use.key}: {storage.claim_not_found(use.name)}")
+    if use.is_ephemeral and (message := storage.foreign_claim_message(pod, claim)) is not None:
         return Status.error(message)
     return _volume_of_claim(objects, claim, has_csi_node=has_csi_node)
 
@@ -342,7 +348,7 @@ def _volume_of_claim(objects: Objects, claim: PersistentVolumeClaim, *, has_csi_
 
 def _volume_to_come(objects: Objects, claim: PersistentVolumeClaim, *, has_csi_node: bool) -> VolumeIdentity | None:
     """A claim without a volume will get one from the provisioner of its storage class."""
-    storage_class = objects.storage_classes.get(volume_claims.class_of_claim(claim))
+    storage_class = objects.storage_classes.get(storage.class_of_claim(claim))
     if storage_class is None or not storage_class.provisioner:
         return None
     plugin = csi_migration.plugin_named(storage_class.provisioner)

@@ -29,11 +29,12 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
-from kubesched.k8s.model import csi_migration, volume_claims
+from kubesched.k8s.model import csi_migration, storage
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.selectors import HOSTNAME_LABEL
 from kubesched.k8s.model.storage import (
+    NO_PROVISIONER,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -41,8 +42,11 @@ from kubesched.k8s.model.storage import (
     StorageClass,
     TopologySelectorTerm,
     VolumeNodeAffinity,
+    claims_of,
+    class_of_claim,
+    requested_storage,
+    single_label,
 )
-from kubesched.k8s.model.volume_claims import NO_PROVISIONER, claims_of, class_of_claim, requested_storage, single_label
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding.binding import AssumedVolumes, BindingCheck, Reservation, bind_volumes
 from kubesched.scheduler.plugins.volume_binding.finding import (
@@ -94,7 +98,7 @@ class VolumeBinding:
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without claims is never rejected: all nodes are the same to it."""
-        return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
+        return self.filter_scope if any(True for _ in storage.claims_of(pod.pod)) else Scope.NODE
 
     def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
@@ -137,7 +141,7 @@ class VolumeBinding:
         obstacle = find_obstacle(self._handle.objects, pod.pod)
         if obstacle is not None:
             return PreFilterResult(obstacle)
-        if not any(True for _ in volume_claims.claims_of(pod.pod)):
+        if not any(True for _ in storage.claims_of(pod.pod)):
             cycle.put(VolumesOfPod())
             return PreFilterResult(SKIP)
         claims = self.claims_of(pod)

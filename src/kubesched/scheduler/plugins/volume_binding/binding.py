@@ -22,10 +22,12 @@ from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.csi_migration import TranslationError
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import (
+from kubesched.k8s.model.storage import (
     BOUND_BY_CONTROLLER_ANNOTATION,
     SELECTED_NODE_ANNOTATION,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
     is_bound_to,
     is_fully_bound,
 )

@@ -23,12 +23,17 @@ from kubesched.framework.handle import Objects
 from kubesched.framework.nodes import IntArray, NodeTable, RowArray
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
-from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model import storage
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.selectors import SelectorError
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, Offer, requested_storage
+from kubesched.k8s.model.storage import (
+    SELECTED_NODE_ANNOTATION,
+    Offer,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    requested_storage,
+)
 from kubesched.scheduler.plugins.volume_binding.matching import (
     NO_VOLUME,
     CapacityIndex,
@@ -295,7 +300,7 @@ class PodClaims:
 
 def find_obstacle(objects: Objects, pod: Pod) -> Status | None:
     """What keeps the pod from using one of its claims on any node."""
-    for use in volume_claims.claims_of(pod):
+    for use in storage.claims_of(pod):
         claim = objects.persistent_volume_claims.get(use.key)
         message = _missing_claim(use) if claim is None else _unusable_claim(pod, claim, use)
         if message is not None:
@@ -308,11 +313,11 @@ def sort_claims(objects: Objects, assumed: AssumedObjects[PersistentVolumeClaim]
     bound: list[PersistentVolumeClaim] = []
     delayed: list[PersistentVolumeClaim] = []
     immediate: list[PersistentVolumeClaim] = []
-    for use in volume_claims.claims_of(pod):
+    for use in storage.claims_of(pod):
         claim = assumed.get(objects.persistent_volume_claims, use.key)
         if claim is None:
             return Status.error(f'error getting PVC "{use.key}": {assumed.not_found(use.key)}')
-        if volume_claims.is_fully_bound(claim):
+        if storage.is_fully_bound(claim):
             bound.append(claim)
             continue
         is_delayed = _is_delayed(objects, claim)
@@ -323,25 +328,25 @@ def sort_claims(objects: Objects, assumed: AssumedObjects[PersistentVolumeClaim]
     return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
 
 
-def _missing_claim(use: volume_claims.ClaimUse) -> str:
+def _missing_claim(use: storage.ClaimUse) -> str:
     if use.is_ephemeral:
         return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"'
-    return volume_claims.claim_not_found(use.name)
+    return storage.claim_not_found(use.name)
 
 
-def _unusable_claim(pod: Pod, claim: PersistentVolumeClaim, use: volume_claims.ClaimUse) -> str | None:
+def _unusable_claim(pod: Pod, claim: PersistentVolumeClaim, use: storage.ClaimUse) -> str | None:
     if claim.status.phase == "Lost":
         return f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{claim.name}" is being deleted'
-    return volume_claims.foreign_claim_message(pod, claim) if use.is_ephemeral else None
+    return storage.foreign_claim_message(pod, claim) if use.is_ephemeral else None
 
 
 def _is_delayed(objects: Objects, claim: PersistentVolumeClaim) -> bool | Status:
-    class_name = volume_claims.class_of_claim(claim)
+    class_name = storage.class_of_claim(claim)
     storage_class = objects.storage_classes.get(class_name)
     if storage_class is None:
         return False
     if storage_class.volume_binding_mode is None:
-        return Status.error(volume_claims.binding_mode_not_set(class_name))
-    return volume_claims.waits_for_first_consumer(storage_class)
+        return Status.error(storage.binding_mode_not_set(class_name))
+    return storage.waits_for_first_consumer(storage_class)

@@ -11,7 +11,7 @@ whose kubelet has migrated that plugin.
 A volume can be provisioned where the StorageClass allows the node, and the driver has capacity there. Capacity is known
 only for drivers that publish CSIStorageCapacity objects and set `storageCapacity` in their CSIDriver.
 
-Next: `kubesched.k8s.model.volume_claims` for what suits a claim.
+Next: `kubesched.k8s.model.storage` for what suits a claim.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.selectors import Requirement, Selector, SelectorError
 from kubesched.k8s.model.storage import (
+    NO_PROVISIONER,
     CSINode,
     CSIStorageCapacity,
+    Offer,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     TopologySelectorTerm,
     VolumeNodeAffinity,
-)
-from kubesched.k8s.model.volume_claims import (
-    NO_PROVISIONER,
-    Offer,
     class_of_claim,
     class_of_volume,
     compile_affinity,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
+from kubesched.k8s.model.selectors import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.kinds.metadata import label_selector_errors, node_selector_errors, node_term_errors

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import container_totals
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.selectors import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors, driver_name_errors
 from kubesched.playground.apiserver.kinds.metadata import template_metadata_errors
