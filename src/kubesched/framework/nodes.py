@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.core import ContainerPort, Node, Taint
-from kubesched.k8s.model.selectors import Requirement, Selector
+from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, NodeTerm, Requirement, Selector
 
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.signedinteger[Any]]
@@ -251,3 +251,30 @@ class NodeTable(Protocol):
     def is_claim_used(self, claim_key: str) -> bool:
         """Whether a pod on any node of the whole table names this persistent volume claim."""
         ...
+
+
+def matching_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
+    """(n_nodes,) the nodes that one term of the selector picks."""
+    picked = np.zeros(len(nodes), dtype=np.bool_)
+    for term in selector.terms:
+        picked |= _matching_term(term, nodes)
+    return picked
+
+
+def _matching_term(term: NodeTerm, nodes: NodeTable) -> BoolArray:
+    if term.error is not None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    picked = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in term.labels:
+        picked &= nodes.matching(requirement)
+    for requirement in term.fields:
+        picked &= _matching_field(requirement, nodes)
+    return picked
+
+
+def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
+    """Nodes have one field that can be asked for, their name; any other is empty on all of them."""
+    if requirement.key != NODE_NAME_FIELD:
+        return np.full(len(nodes), requirement.matches(""), dtype=np.bool_)
+    named = nodes.named(requirement.values[0])
+    return named if requirement.operator == "In" else ~named

@@ -22,43 +22,16 @@ from weakref import WeakValueDictionary
 import msgspec
 import numpy as np
 
-from kubesched.framework.nodes import NodeTable
+from kubesched.framework.nodes import NodeTable, matching_nodes
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s import cel
 from kubesched.k8s.model import quantity, selectors
 from kubesched.k8s.model.core import NodeSelector
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.resource import Counter, Device, DeviceTaint, ResourceSlice
-from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, NodeTerm, Requirement
+from kubesched.k8s.model.selectors import CompiledNodeSelector
 
 # -- for which nodes ---------------------------------------------------------------------------------------------------
-
-
-def matching_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
-    """(n_nodes,) the nodes that one term of the selector picks."""
-    picked = np.zeros(len(nodes), dtype=np.bool_)
-    for term in selector.terms:
-        picked |= _matching_term(term, nodes)
-    return picked
-
-
-def _matching_term(term: NodeTerm, nodes: NodeTable) -> BoolArray:
-    if term.error is not None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    picked = np.ones(len(nodes), dtype=np.bool_)
-    for requirement in term.labels:
-        picked &= nodes.matching(requirement)
-    for requirement in term.fields:
-        picked &= _matching_field(requirement, nodes)
-    return picked
-
-
-def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
-    """Nodes have one field that can be asked for, their name; any other is empty on all of them."""
-    if requirement.key != NODE_NAME_FIELD:
-        return np.full(len(nodes), requirement.matches(""), dtype=np.bool_)
-    named = nodes.named(requirement.values[0])
-    return named if requirement.operator == "In" else ~named
 
 
 @dataclass(frozen=True)

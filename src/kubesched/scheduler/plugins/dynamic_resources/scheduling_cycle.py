@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kubesched.framework.groups import GroupCycle
-from kubesched.framework.nodes import NodeTable
+from kubesched.framework.nodes import NodeTable, matching_nodes
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, Scores
 from kubesched.framework.status import OK, Status
@@ -51,7 +51,6 @@ from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
     NotFound,
     Outcome,
 )
-from kubesched.scheduler.plugins.dynamic_resources.published import matching_nodes
 from kubesched.scheduler.plugins.dynamic_resources.requests import SPECIAL_CLAIM_NAME, ExtendedDemand, Order
 from kubesched.scheduler.plugins.dynamic_resources.state import (
     ClaimNotReadyError,

@@ -20,7 +20,7 @@ import numpy as np
 
 from kubesched.framework.caching import PodChange
 from kubesched.framework.handle import Handle, Objects
-from kubesched.framework.nodes import MISSING, IntArray, NodeTable
+from kubesched.framework.nodes import MISSING, IntArray, NodeTable, matching_nodes
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.errors import KubeschedError
@@ -29,10 +29,7 @@ from kubesched.k8s.model.core import Pod, PodSpec, ReplicationController, Servic
 from kubesched.k8s.model.meta import LabelSelector, controller_of
 from kubesched.k8s.model.selectors import (
     HOSTNAME_LABEL,
-    NODE_NAME_FIELD,
     Labels,
-    NodeTerm,
-    Requirement,
     Selector,
     SelectorError,
     from_label_selector,
@@ -234,30 +231,8 @@ def _admitted_by_affinity(spec: PodSpec, nodes: NodeTable) -> BoolArray:
     node_affinity = spec.affinity.node_affinity if spec.affinity else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
     if required is not None:
-        one_term = np.zeros(len(nodes), dtype=np.bool_)
-        for term in from_node_selector(required).terms:
-            one_term |= _matching_term(term, nodes)
-        admitted &= one_term
+        admitted &= matching_nodes(from_node_selector(required), nodes)
     return admitted
-
-
-def _matching_term(term: NodeTerm, nodes: NodeTable) -> BoolArray:
-    if term.error is not None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    matching = np.ones(len(nodes), dtype=np.bool_)
-    for requirement in term.labels:
-        matching &= nodes.matching(requirement)
-    for requirement in term.fields:
-        matching &= _matching_field(requirement, nodes)
-    return matching
-
-
-def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
-    """The name is the only field that nodes have here; any other reads as empty."""
-    if requirement.key != NODE_NAME_FIELD:
-        return np.full(len(nodes), requirement.matches(""), dtype=np.bool_)
-    named = nodes.named(requirement.values[0])
-    return named if requirement.operator == "In" else ~named
 
 
 # -- pods on every row -------------------------------------------------------------------------------------------------
