@@ -126,7 +126,8 @@ class PodGroupExplanation:
             more = len(self.victims) - len(names)
             listed = ", ".join(names) + (f" and {more} more" if more else "")
             return f"{subject} fits once {counted(len(self.victims), 'pod')} of lower priority left: {listed}."
-        short = f"{nearest.n_fitting} of the {counted(self.n_missing, 'pod')} that it needs find a node"
+        find = "finds" if nearest.n_fitting == 1 else "find"
+        short = f"{nearest.n_fitting} of the {counted(self.n_missing, 'pod')} that it needs {find} a node"
         came = f"the nearest placement is {self._label(nearest)}, where " if nearest.name else ""
         return f"{subject} waits: {came}{short}; {nearest.first_missing} does not: {nearest.reason}"
 
