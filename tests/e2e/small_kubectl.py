@@ -79,7 +79,8 @@ class SmallKubectl:
                 if error.code != 404 or not given.ignore_not_found:
                     raise
                 continue
-            _say(f'{shown} "{name}" deleted')
+            namespace = _PLACES[kind][2]
+            _say(f'{shown} "{name}" deleted' + (f" from {namespace} namespace" if namespace else ""))
             waited.append(_path(kind, name))
         for path in waited:
             self._wait_gone(path)
