@@ -62,6 +62,8 @@ def validate(files: tuple[str, ...], prices: str | None) -> None:
         for option in found.options():
             if option.offer.price is None:
                 say_warning(f"{found.source}: {option.name} has no price")
+        for name in found.conflicting_overlays:
+            say_warning(f"{found.source}: overlay {name} is not applied: another of its weight changes the same")
         click.echo(f"{found.source}: valid: {_size(found)}")
 
 

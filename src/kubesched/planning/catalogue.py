@@ -22,8 +22,9 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units
 from kubesched.k8s.model.resource import ResourceSliceSpec
-from kubesched.k8s.model.selectors import Requirement
 from kubesched.k8s.model.spelling import did_you_mean
+from kubesched.planning.overlays import Overlay, overlaid
+from kubesched.planning.pool_requirements import PoolRequirement, lacking
 
 CATALOGUE_VERSION = "kubesched.dev/v1alpha1"
 NANOS = 10**9
@@ -77,12 +78,16 @@ class Pool:
     name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[PoolRequirement, ...] = ()
     most_nodes: int | None = None
     limits: Mapping[str, str] = field(default_factory=dict)
     """How much of a resource all its nodes may have together."""
     least_nodes: int = 0
     least_by_zone: Mapping[str, int] = field(default_factory=dict)
+    weight: int = 0
+    """Karpenter looks at pools of a higher weight first."""
+    variant: str = ""
+    """Tells pools of one name apart, where a NodePool gives nodes one of several values of a label."""
 
     @property
     def is_limited(self) -> bool:
@@ -103,7 +108,11 @@ class Option:
 
     @property
     def name(self) -> str:
-        return "/".join(p for p in (self.pool.name, self.shape.name, self.offer.zone, self.offer.capacity_type) if p)
+        return "/".join(
+            p
+            for p in (self.pool.name, self.pool.variant, self.shape.name, self.offer.zone, self.offer.capacity_type)
+            if p
+        )
 
     @property
     def labels(self) -> dict[str, str]:
@@ -127,6 +136,7 @@ class Catalogue:
     pools: tuple[Pool, ...] = ()
     currency: str = "USD"
     source: str = ""
+    overlays: tuple[Overlay, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Catalogue: {len(self.shapes)} shapes, {sum(len(one.offers) for one in self.shapes)} offers>"
@@ -143,13 +153,29 @@ class Catalogue:
         return changed(self, shapes=tuple(self[name] for name in dict.fromkeys(names)))
 
     def options(self) -> Iterator[Option]:
-        """Everything that can be bought, in the order of the catalogue."""
+        """Everything that can be bought, in the order of the catalogue. Raises CatalogueError for a pool that has
+        machines of too few kinds."""
+        yield from overlaid(self._options(), self.overlays)[0]
+
+    @property
+    def conflicting_overlays(self) -> list[str]:
+        """Those that are not applied, since another of the same weight changes the same."""
+        return overlaid(self._options(), self.overlays)[1]
+
+    def _options(self) -> list[Option]:
+        found: list[Option] = []
         for pool in self.pools or (Pool(),):
-            for shape in self.shapes:
-                for offer in shape.offers or (MachineOffer(),):
-                    option = Option(shape, offer, pool)
-                    if offer.available != 0 and pool.takes(option.labels):
-                        yield option
+            offered = (
+                Option(shape, offer, pool) for shape in self.shapes for offer in shape.offers or (MachineOffer(),)
+            )
+            taken = [one for one in offered if one.offer.available != 0 and pool.takes(one.labels)]
+            lack = lacking(pool.requirements, [one.labels for one in taken])
+            if lack is not None:
+                asked, n_values = lack
+                text = f"minValues: {asked.min_values} values of {asked.key} are expected, its machines have {n_values}"
+                raise CatalogueError(self.source, f"pool {pool.name}", text)
+            found += taken
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """As a manifest of kind Catalogue; reading it gives this catalogue again."""
@@ -157,6 +183,8 @@ class Catalogue:
         record["shapes"] = [_shape_record(shape) for shape in self.shapes]
         if self.pools:
             record["pools"] = [_pool_record(pool) for pool in self.pools]
+        if self.overlays:
+            record["overlays"] = [overlay.to_dict() for overlay in self.overlays]
         return record
 
 
@@ -220,10 +248,7 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
     if pool.taints:
         record["taints"] = [_taint_record(taint) for taint in pool.taints]
     if pool.requirements:
-        record["requirements"] = [
-            {"key": one.key, "operator": one.operator, **({"values": list(one.values)} if one.values else {})}
-            for one in pool.requirements
-        ]
+        record["requirements"] = [one.to_dict() for one in pool.requirements]
     limits: dict[str, Any] = dict(pool.limits)
     if pool.most_nodes is not None:
         limits["nodes"] = pool.most_nodes
@@ -231,6 +256,8 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
         record["limits"] = limits
     if pool.least_nodes or pool.least_by_zone:
         record["min"] = dict(pool.least_by_zone) or pool.least_nodes
+    if pool.weight:
+        record["weight"] = pool.weight
     return record
 
 

@@ -14,8 +14,9 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.resource import ResourceSlice
 from kubesched.k8s.model.storage import CSINode
 from kubesched.planning.catalogue import Catalogue, price_text, read_price
-from kubesched.planning.catalogue_files import catalogue_from, read_catalogue, reserved, together, with_prices
+from kubesched.planning.catalogue_files import catalogue_from, read_catalogue, together, with_prices
 from kubesched.planning.new_nodes import manifest_of, node_from_offer, sample_node
+from kubesched.planning.reserves import reserved
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plan" / "catalogue.yaml"
 GI = 1 << 30

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 
 import numpy as np
 from msgspec.structs import replace
@@ -449,6 +450,7 @@ def _options(
         price = NANOS if objective == "nodes" else option.offer.price
         key = (
             option.pool.name,
+            option.pool.variant,
             option.shape.name,
             option.offer.capacity_type,
             price,
@@ -475,7 +477,7 @@ def _options(
 def _buying(options: Sequence[Option], members: Sequence[int], objective: str) -> BuyingOption:
     first = options[members[0]]
     zone = first.offer.zone if len(members) == 1 else ""
-    name = "/".join(p for p in (first.pool.name, first.shape.name, zone, first.offer.capacity_type) if p)
+    name = changed(first, offer=changed(first.offer, zone=zone)).name
     price = NANOS if objective == "nodes" else first.offer.price
     assert price is not None
     return BuyingOption(
