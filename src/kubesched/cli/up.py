@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import tempfile
+import textwrap
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -240,18 +241,21 @@ async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool, is_reloadin
 
 
 def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -> None:
+    n_nodes = playground.n_nodes
+    click.echo(f"The cluster is ready: {n_nodes} {'node' if n_nodes == 1 else 'nodes'}. In another terminal, run")
+    click.echo(f"\nexport KUBECONFIG={settings.kubeconfig}\n")
     kept = "in memory" if settings.server.data is None else f"kept in {settings.server.data}"
     rows = (
-        ("API server", f"{playground.url} ({kept})"),
-        ("controllers", ", ".join(playground.controllers.names)),
-        ("kubelets", f"{playground.n_nodes} hollow nodes; every node you create gets one"),
-        ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
         ("web page", page_url),
+        ("API server", f"{playground.url} ({kept})"),
+        ("kubelets", "hollow: pods are reported as running, no container is started; every node you create gets one"),
+        ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
+        ("controllers", ", ".join(playground.controllers.names)),
     )
     for name, what in rows:
-        click.echo(f"{name:<12} {what}")
-    click.echo(f"\nexport KUBECONFIG={settings.kubeconfig}\n")
-    click.echo("Press Ctrl-C to stop everything.")
+        lines = textwrap.wrap(what, 100, break_long_words=False, break_on_hyphens=False)
+        click.echo(f"{name:<12} " + f"\n{'':13}".join(lines))
+    click.echo("\nPress Ctrl-C to stop everything.")
 
 
 async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
