@@ -33,6 +33,7 @@ from kubesched.planning.catalogue import (
 )
 from kubesched.planning.catalogue_checks import check_labels, checked_price, machine_amounts
 from kubesched.planning.catalogue_kind import less_reserved, own_catalogue
+from kubesched.planning.cloud_lists import cloud_list
 from kubesched.planning.new_nodes import HOSTNAME
 
 _KWOK_RESERVED = (100, 10 << 20)
@@ -78,12 +79,14 @@ def catalogue_from(document: Any, source: str = "") -> Catalogue:
         found = own_catalogue(document, source)
     elif isinstance(document, Mapping) and isinstance(document.get("types"), list):
         found = _priced_types(document, source)
+    elif (listed := cloud_list(document, source)) is not None:
+        found = listed
     elif isinstance(first, Mapping) and "offerings" in first:
         found = _kwok(items, source)
     elif isinstance(first, Mapping) and first.get("kind") in ("Node", "NodeList", "List"):
         found = from_nodes(_nodes_in(items, source), source)
     else:
-        forms = "kind Catalogue, Karpenter's instance_types.json, a list of types, and Node manifests"
+        forms = "kind Catalogue, Karpenter's instance_types.json, what aws, gcloud and az list, and Node manifests"
         raise CatalogueError(source, "", f"not a catalogue; what is read is {forms}")
     if not found.shapes:
         raise CatalogueError(source, "", "no shape in it")
@@ -193,6 +196,8 @@ def from_nodes(nodes: Iterable[Node], source: str = "") -> Catalogue:
 
 # -- prices ------------------------------------------------------------------------------------------------------------
 
+_PriceRow = tuple[str, str, str, int]
+"""Shape, zone, capacity type, price."""
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "shape": ("instanceType", "InstanceType"),
     "price": ("hourly", "MarketPriceHourly"),
@@ -211,7 +216,7 @@ def with_prices(catalogue: Catalogue, filename: str) -> Catalogue:
         if not columns[role]:
             raise CatalogueError(filename, "line 1", f"no column {' or '.join(_COLUMNS[role])}")
     known = {shape.name for shape in catalogue.shapes}
-    rows: list[tuple[str, str, str, int]] = []
+    rows: list[_PriceRow] = []
     for row in reader:
         name = (row[columns["shape"]] or "").strip()
         if name in known:
@@ -223,15 +228,22 @@ def with_prices(catalogue: Catalogue, filename: str) -> Catalogue:
     return changed(catalogue, shapes=tuple(_priced(shape, rows) for shape in catalogue.shapes))
 
 
-def _priced(shape: Shape, rows: Iterable[tuple[str, str, str, int]]) -> Shape:
+def _priced(shape: Shape, rows: Iterable[_PriceRow]) -> Shape:
+    """An offer that names no zone, or no capacity type, becomes one for each that the list names."""
     of_shape = [row for row in rows if row[0] == shape.name]
-    offers = []
+    zones = list(dict.fromkeys(zone for _, zone, _, _ in of_shape if zone))
+    kinds = list(dict.fromkeys(kind for _, _, kind, _ in of_shape if kind))
+    offers: dict[tuple[str, str], MachineOffer] = {}
     for offer in shape.offers or (MachineOffer(),):
-        for _, zone, capacity_type, price in of_shape:
-            if zone in ("", offer.zone) and capacity_type in ("", offer.capacity_type):
-                offer = changed(offer, price=price)
-        offers.append(offer)
-    return changed(shape, offers=tuple(offers))
+        for zone in [offer.zone] if offer.zone else zones or [""]:
+            for kind in [offer.capacity_type] if offer.capacity_type else kinds or [""]:
+                found = changed(offer, zone=zone, capacity_type=kind)
+                for _, its_zone, its_kind, price in of_shape:
+                    if its_zone in ("", zone) and its_kind in ("", kind):
+                        found = changed(found, price=price)
+                if found.price is not None or (zone, kind) == (offer.zone, offer.capacity_type):
+                    offers.setdefault((zone, kind), found)
+    return changed(shape, offers=tuple(offers.values()) or shape.offers)
 
 
 def together(catalogues: Sequence[Catalogue]) -> Catalogue:
