@@ -22,7 +22,7 @@ from kubesched.framework.extension_points import Plugin
 from kubesched.framework.nodes import IntArray, RowArray, RowSets
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class GroupFeatures:
     preemption: bool = False
     claims: bool = False
     """Groups have device claims of their own."""
+    composites: bool = False
+    """There are groups of groups (v1.37)."""
+    own_preemption_policy: bool = False
+    """Whether a group preempts is said by the group itself (v1.37)."""
     alpha: bool = False
     """With v1.36's flaws."""
     claims_race: bool = False
@@ -61,7 +65,7 @@ class GroupCycle:
     """Of one group, kept in the cycle of each of its pods as long as they are placed for trial only."""
 
     key: str
-    """`namespace/name` of the PodGroup."""
+    """`namespace/name` of the PodGroup; of a group of groups its `group_key`."""
     pods: Sequence[PodInfo]
     """Those that are tried, in order."""
     state: CycleState = field(default_factory=CycleState)
@@ -151,5 +155,5 @@ TrySchedule = Callable[[], Status]
 @runtime_checkable
 class PodGroupPostFilter(Plugin, Protocol):
     def pod_group_post_filter(
-        self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, try_schedule: TrySchedule
+        self, cycle: CycleState, group: GroupCycle, pod_group: AnyGroup, try_schedule: TrySchedule
     ) -> Status: ...

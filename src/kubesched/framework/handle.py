@@ -19,7 +19,7 @@ from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, resource, scheduling, storage
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup
 
 
 class Objects(Protocol):
@@ -102,14 +102,28 @@ class Handle(Protocol):
         ...
 
     def group_members(self, key: str) -> PodGroupMembers | None:
-        """The pods that name the group of this key; None if none does, or groups are off."""
+        """The pods that name the group of this key; None if none does, or groups are off. Of a group of groups, the
+        pods of all groups below."""
+        ...
+
+    def group(self, key: str) -> AnyGroup | None:
+        """The group of this key, of either kind."""
+        ...
+
+    def root_group(self, key: str) -> str:
+        """The key of the group that it belongs to in the end: its own, where groups have no parents. Empty if a group
+        on the way is not there."""
+        ...
+
+    def child_groups(self, key: str) -> Sequence[AnyGroup]:
+        """The groups that name this one as their parent."""
         ...
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether victims of this pod, or of this PodGroup, are still being evicted."""
+        """Whether victims of this pod, or of this group, are still being evicted."""
         ...
 
-    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: AnyGroup, fits: TrySchedule) -> Status:
         """Looks for victims of lower priority without whom the group would fit; the cycle keeps who they are."""
         ...
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kubesched.k8s.client.resources import NEXT_POD_GROUPS, RESOURCES, Resource
+from kubesched.k8s.client.resources import COMPOSITE_POD_GROUPS, NEXT_POD_GROUPS, RESOURCES, Resource
 from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject, controller_of
@@ -34,6 +34,7 @@ READ_RESOURCES: tuple[Resource, ...] = (*RESOURCES, *_BEYOND_SCHEDULING)
 GATED_RESOURCES: tuple[Resource, ...] = (
     NEXT_POD_GROUPS,
     replace(NEXT_POD_GROUPS, type=scheduling.Workload, plural="workloads"),
+    COMPOSITE_POD_GROUPS,
 )
 """What servers have only behind a feature gate: read where it is there, and not missed where it is not."""
 

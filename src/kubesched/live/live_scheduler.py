@@ -43,7 +43,7 @@ from kubesched.k8s.client.leader_election import (
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.list_watch import Pace, scheduler_informers
 from kubesched.k8s.client.requester import Requester
-from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
+from kubesched.k8s.client.resources import COMPOSITE_POD_GROUPS, NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
@@ -64,7 +64,7 @@ from kubesched.older.config import PolicyConfigMap
 from kubesched.scheduler.build import build_loop, reload_plugins
 from kubesched.scheduler.config import ConfigError, LeaderElectionConfiguration
 from kubesched.scheduler.config.errors import FieldError
-from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD, NEXT_VERSION
+from kubesched.scheduler.config.feature_gates import COMPOSITE_POD_GROUP, GENERIC_WORKLOAD, NEXT_VERSION
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
@@ -145,6 +145,8 @@ class LiveScheduler:
         more = [TAINT_RULES] if self._reads_taint_rules else []
         if options.gates[GENERIC_WORKLOAD]:
             more.append(NEXT_POD_GROUPS if config.emulate == NEXT_VERSION else POD_GROUPS)
+        if options.gates[COMPOSITE_POD_GROUP]:
+            more.append(COMPOSITE_POD_GROUPS)
         self.informers = scheduler_informers(self._client, NAME, pace, more, ahead)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)

@@ -33,6 +33,7 @@ from kubesched.scheduler.newer.version import (
     group_cycles_as_emulated,
     queue_as_emulated,
     registry_as_emulated,
+    track_forest_as_emulated,
 )
 from kubesched.scheduler.plugins import registry as in_tree
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
@@ -106,6 +107,7 @@ def build_schedulers(
         )
     if features.groups and cluster.groups is None:
         cluster.track_groups(schedulers.keys())
+    track_forest_as_emulated(config, features, cluster)
     return schedulers
 
 

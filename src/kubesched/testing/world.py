@@ -18,7 +18,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation
 from kubesched.simulator.api_model import EffectInterpreter, TypedStore
@@ -103,7 +103,16 @@ class QuietHandle:
     def group_members(self, key: str) -> PodGroupMembers | None:
         return None
 
-    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
+    def group(self, key: str) -> AnyGroup | None:
+        return None
+
+    def root_group(self, key: str) -> str:
+        return key
+
+    def child_groups(self, key: str) -> Sequence[AnyGroup]:
+        return ()
+
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: AnyGroup, fits: TrySchedule) -> Status:
         return Status.unschedulable()
 
     def waiting_pods(self) -> Sequence[HeldPod]:

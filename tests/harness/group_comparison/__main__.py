@@ -19,9 +19,10 @@ from pathlib import Path
 
 import click
 
+from harness.group_comparison.composite_scenarios import draw
 from harness.group_comparison.outcomes import Outcome, outcome_of
 from harness.group_comparison.playing import Scheduler, play
-from harness.group_comparison.scenarios import SETS, VERSIONS, Scenario, Version, draw
+from harness.group_comparison.scenarios import SETS, VERSIONS, Scenario, Version
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 
@@ -49,7 +50,9 @@ def main(
     """Compares how scenarios with pod groups end with kube-scheduler and with kubesched."""
     theirs = Scheduler("kube-scheduler", (kube_scheduler,))
     comparison = _Comparison(kubeconfig.resolve(), VERSIONS[version], theirs, _OURS[version])
-    sys.exit(asyncio.run(comparison.run({name: draw(name, each, seed) for name in sets or SETS}, again)))
+    sys.exit(
+        asyncio.run(comparison.run({name: draw(name, each, seed) for name in sets or VERSIONS[version].gates}, again))
+    )
 
 
 class _Comparison:

@@ -48,6 +48,7 @@ _PLURALS = {
     "Node": "nodes",
     "Pod": "pods",
     "PodGroup": "podgroups",
+    "CompositePodGroup": "compositepodgroups",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",
@@ -57,6 +58,7 @@ _PLURALS = {
 }
 _OF_CLUSTER = {"Node", "ResourceSlice", "DeviceClass", "PriorityClass", "Namespace"}
 _GROUP_VERSIONS = {
+    "CompositePodGroup": "scheduling.k8s.io/v1alpha3",
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "ResourceSlice": "resource.k8s.io/v1",
@@ -179,6 +181,8 @@ class _Stage:
     async def _perform(self, name: str, step: Step) -> None:
         """One after the other: their order may matter."""
         namespace = self._namespaces[name]
+        for composite in step.dissolved:
+            await self._delete(self._path("CompositePodGroup", namespace, composite))
         for pod in step.deleted:
             self._made[name].discard(pod)
             await self._delete(self._path("Pod", namespace, pod))
@@ -226,6 +230,8 @@ class _Stage:
         ours = {"labelSelector": f"{SCENARIO}={scenario.name}"}
         pods = (await self._read(self._path("Pod", namespace)))["items"]
         groups = (await self._read(self._path("PodGroup", namespace)))["items"]
+        for kind in self._version.composites:
+            groups += (await self._read(self._path(kind, namespace)))["items"]
         nodes = (await self._read(self._path("Node"), ours))["items"]
         events = (await self._read(f"/api/v1/namespaces/{namespace}/events"))["items"]
         return Played(pods, groups, nodes, events, self._made[scenario.name])
@@ -238,7 +244,7 @@ class _Stage:
             for group in (await self._read(self._path("PodGroup", namespace)))["items"]:
                 await self._patch(self._path("PodGroup", namespace, group["metadata"]["name"]),
                                   {"metadata": {"finalizers": None}})  # fmt: skip
-            for kind in ("PodDisruptionBudget", "ResourceClaim"):
+            for kind in ("PodDisruptionBudget", "ResourceClaim", *self._version.composites):
                 await self._delete(self._path(kind, namespace))
             for claim in (await self._read(self._path("ResourceClaim", namespace)))["items"]:
                 await self._patch(self._path("ResourceClaim", namespace, claim["metadata"]["name"]),

@@ -4,7 +4,7 @@ Each has nodes of its own, which only its pods may use, so that many can be play
 named after what they are (`m` and `n` members, `f` others in the way, `low` and `mid` those that may be evicted) and a
 number: which of them is taken where all are equal is left to chance.
 
-Next: `playing`.
+Next: `composite_scenarios`, for those of v1.37 alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Version:
 
     groups: str
     gates: Mapping[str, tuple[str, ...]]
+    composites: tuple[str, ...] = ()
+    """The kinds of groups of groups."""
 
 
 _GANGS = ("GenericWorkload", "GangScheduling")
@@ -57,10 +59,13 @@ VERSIONS = {
             "topology": ("GenericWorkload", _RACKS),
             "preempt": ("GenericWorkload",),
             "all": ("GenericWorkload", _RACKS, _CLAIMS),
+            "composite": ("GenericWorkload", _RACKS, "CompositePodGroup"),
+            "policy": ("GenericWorkload", _RACKS, "CompositePodGroup", "PodGroupPreemptionPolicy"),
         },
+        ("CompositePodGroup",),
     ),
 }
-SETS = tuple(VERSIONS["1.36"].gates)
+SETS = tuple(VERSIONS["1.37"].gates)
 
 
 def written_for(manifest: Manifest, version: Version) -> Manifest:
@@ -75,11 +80,17 @@ def written_for(manifest: Manifest, version: Version) -> Manifest:
 
 @dataclass(slots=True)
 class Step:
-    """What happens at once; `deleted` and `opened` are names of pods, the latter lose their scheduling gates."""
+    """What happens at once; `deleted` and `opened` are names of pods, the latter lose their scheduling gates.
+    `dissolved` are names of composite pod groups, which go first."""
 
     created: list[Manifest] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
+    dissolved: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.created or self.deleted or self.opened or self.dissolved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +100,25 @@ class Scenario:
     """The first is there before the scheduler starts."""
 
 
-def draw(set_name: str, count: int, seed: int) -> list[Scenario]:
-    """The same for the same arguments."""
-    return [
-        _Draw(f"{set_name}{number:02d}", random.Random(f"{seed}/{set_name}/{number}")).of(set_name)
-        for number in range(count)
-    ]
-
-
-class _Draw:
+class ScenarioDraw:
     def __init__(self, name: str, chance: random.Random) -> None:
         self._name = name
         self._chance = chance
         self._steps = [Step(), Step()]
 
-    def of(self, set_name: str) -> Scenario:
-        kinds: dict[str, Sequence[Callable[[], None]]] = {
+    def kinds(self) -> dict[str, Sequence[Callable[[], None]]]:
+        """By set, what a scenario may be."""
+        return {
             "gang": (self._plain, self._plain, self._apart, self._incomplete, self._two_gangs, self._room_comes,
                      self._gated, self._replaced),
             "topology": (self._racks, self._racks, self._racks_apart, self._late_member, self._two_on_racks),
             "preempt": (self._evicts, self._evicts, self._evicts_groups, self._budget, self._never, self._by_priority),
             "all": (self._shared_devices, self._shared_devices, self._racks, self._evicts_groups, self._room_comes),
         }  # fmt: skip
-        self._chance.choice(kinds[set_name])()
-        return Scenario(self._name, tuple(step for step in self._steps if step.created or step.deleted or step.opened))
+
+    def of(self, set_name: str) -> Scenario:
+        self._chance.choice(self.kinds()[set_name])()
+        return Scenario(self._name, tuple(step for step in self._steps if not step.is_empty))
 
     # -- kinds of scenarios --------------------------------------------------------------------------------------------
 

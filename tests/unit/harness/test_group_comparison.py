@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.group_comparison.composite_scenarios import draw
 from harness.group_comparison.outcomes import outcome_of
 from harness.group_comparison.playing import Played
-from harness.group_comparison.scenarios import SETS, VERSIONS, draw, written_for
+from harness.group_comparison.scenarios import SETS, VERSIONS, written_for
 
 
 def _pod(name: str, node: str = "", message: str = "") -> dict[str, Any]:

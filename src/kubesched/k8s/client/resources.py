@@ -91,6 +91,8 @@ POD_GROUPS = Resource(scheduling.PodGroup, scheduling.GROUP, scheduling.GROUP_VE
 """What it watches with the feature gate GenericWorkload, too."""
 NEXT_POD_GROUPS = replace(POD_GROUPS, version="v1beta1", older_versions=(POD_GROUPS.version,))
 """As v1.37 serves them."""
+COMPOSITE_POD_GROUPS = Resource(scheduling.CompositePodGroup, scheduling.GROUP, "v1alpha3", "compositepodgroups", True)
+"""What v1.37 watches with the feature gate CompositePodGroup, too."""
 
 
 class UnknownKindError(KubeschedError, LookupError):

@@ -125,6 +125,11 @@ class PodGroup(KubeObject, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
+    def group_key(self) -> str:
+        """What it is known by among groups of either kind."""
+        return self.key
+
+    @property
     def min_count(self) -> int:
         """How many pods a gang needs; 0 for a group that takes what it gets."""
         gang = self.spec.scheduling_policy.gang
@@ -137,18 +142,24 @@ class PodGroup(KubeObject, frozen=True):
     @property
     def is_evicted_whole(self) -> bool:
         """Whether whoever evicts one of its pods has to evict all."""
-        mode = self.spec.disruption_mode
-        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == MODE_POD_GROUP
+        return _is_evicted_whole(self.spec.disruption_mode)
 
     @property
     def topology_key(self) -> str:
         """The label of which its pods' nodes need one value; empty if there is none."""
-        constraints = self.spec.scheduling_constraints
-        topology = constraints.topology if constraints is not None else None
-        return topology[0].key if topology else ""
+        return _topology_key(self.spec.scheduling_constraints)
 
     def condition(self, type_: str) -> GroupCondition | None:
         return next((one for one in self.status.conditions or () if one.type == type_), None)
+
+
+def _is_evicted_whole(mode: str | DisruptionMode | None) -> bool:
+    return mode.all is not None if isinstance(mode, DisruptionMode) else mode == MODE_POD_GROUP
+
+
+def _topology_key(constraints: PodGroupSchedulingConstraints | None) -> str:
+    topology = constraints.topology if constraints is not None else None
+    return topology[0].key if topology else ""
 
 
 class TypedLocalReference(KubeStruct, frozen=True):
@@ -199,6 +210,50 @@ class CompositePodGroup(KubeObject, frozen=True):
 
     spec: CompositePodGroupSpec = CompositePodGroupSpec()
     status: CompositePodGroupStatus = CompositePodGroupStatus()
+
+    @property
+    def group_key(self) -> str:
+        """What it is known by among groups of either kind."""
+        return composite_key(self.metadata.namespace, self.name)
+
+    @property
+    def min_count(self) -> int:
+        """How many groups a gang needs; 0 for one that takes what it gets."""
+        gang = self.spec.scheduling_policy.gang
+        return 0 if gang is None else gang.min_group_count
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def is_evicted_whole(self) -> bool:
+        """Whether whoever evicts a pod of one of its groups has to evict all of all."""
+        return _is_evicted_whole(self.spec.disruption_mode)
+
+    @property
+    def topology_key(self) -> str:
+        """The label of which the nodes of all its pods need one value; empty if there is none."""
+        return _topology_key(self.spec.scheduling_constraints)
+
+
+AnyGroup = PodGroup | CompositePodGroup
+
+_COMPOSITE = "compositepodgroup/"
+
+
+def composite_key(namespace: str, name: str) -> str:
+    """What a group of groups is known by among groups; a PodGroup is known by `namespace/name` alone."""
+    return f"{_COMPOSITE}{namespace}/{name}"
+
+
+def is_composite(group_key: str) -> bool:
+    return group_key.startswith(_COMPOSITE)
+
+
+def plain_key(group_key: str) -> str:
+    """`namespace/name` of a group of either kind."""
+    return group_key.removeprefix(_COMPOSITE)
 
 
 def has_fields_of_next_version(item: PodGroup | Workload) -> bool:

@@ -36,7 +36,14 @@ from kubesched.live.options.settings import FlagValue, LogSettings, MetricsSetti
 from kubesched.live.serving.settings import ServingError, ServingSettings
 from kubesched.scheduler.config.configuration import extender_warnings
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.feature_gates import KNOWN_GATES, SWITCHES, FeatureGates, GateError, check_gates
+from kubesched.scheduler.config.feature_gates import (
+    NEXT_VERSION,
+    SWITCHES,
+    FeatureGates,
+    GateError,
+    check_gates,
+    is_known_gate,
+)
 from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
 
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?")
@@ -247,6 +254,6 @@ def _asked(texts: Iterable[str]) -> dict[str, bool]:
             asked[name] = BOOL.parse(value)
         except ValueError as problem:
             raise FlagError(f"invalid value of {name}={value}, err: {problem}") from None
-        if name not in KNOWN_GATES:
+        if not is_known_gate(name, NEXT_VERSION):
             raise FlagError(f"unrecognized feature gate: {name}")
     return asked

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 
 from kubesched.live.options.flag import Flag, FlagUse
 from kubesched.live.options.flag_table import FLAGS, GROUPS
-from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, KNOWN_GATES, REFUSED_GATES, SWITCHES
+from kubesched.scheduler.config.feature_gates import (
+    GATES_WITHOUT_EFFECT,
+    KNOWN_GATES,
+    REFUSED_GATES,
+    SWITCHES,
+    FeatureGates,
+)
 
 _HEAD = """# Flags
 
@@ -83,7 +89,7 @@ def _gate_table(gates: Mapping[str, str], heading: str = "why") -> str:
 
 
 def _default(gate: str) -> str:
-    return "on" if KNOWN_GATES[gate].default else "off"
+    return "on" if FeatureGates()[gate] else "off"
 
 
 def _code(text: str) -> str:

@@ -212,9 +212,9 @@ class GivenConfiguration:
         if not self.feature_gates:
             return converted
         try:
-            check_switches(self.feature_gates)
+            check_switches(self.feature_gates, converted.config.emulate)
             config = with_gates(converted.config, self.feature_gates)
-            check_switches(config.gates)
+            check_switches(config.gates, config.emulate)
         except GateError as problem:
             raise ConfigError([FieldError("--feature-gates", error) for error in problem.errors]) from None
         return replace(converted, config=config)

@@ -21,12 +21,14 @@ from contextlib import contextmanager
 import numpy as np
 from msgspec.structs import replace
 
+from kubesched.framework.groups import PodGroupMembers
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model import storage
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.k8s.model.scheduling import group_key_of
+from kubesched.k8s.model.scheduling import group_key_of, is_composite
+from kubesched.scheduler.cluster.group_forest import GroupForest
 from kubesched.scheduler.cluster.journal import ChangeLog
 from kubesched.scheduler.cluster.node_order import NameOrder, NodeOrder
 from kubesched.scheduler.cluster.objects import ObjectStore
@@ -107,6 +109,8 @@ class Cluster:
         self.pending: dict[PodKey, PodInfo] = {}
         self.groups: PodGroupStates | None = None
         """Who belongs together, if anybody asks for it (`track_groups`)."""
+        self.forest: GroupForest | None = None
+        """Which groups belong together, likewise (`track_forest`)."""
         self._order = NodeOrder()
         self._rows_in_order: RowArray | None = None
         self._name_order: NameOrder | None = None
@@ -151,6 +155,20 @@ class Cluster:
     def track_groups(self, scheduler_names: Collection[str]) -> None:
         """From now on it is known which pods belong to which group, of those without a node if these schedule them."""
         self.groups = PodGroupStates(scheduler_names).recounted(self.pending.values(), self._pods.values())
+
+    def track_forest(self, *, has_composites: bool) -> None:
+        """From now on groups have parents, as in v1.37, if these count."""
+        objects = self.objects
+        self.forest = GroupForest(objects.pod_groups, objects.composite_pod_groups, has_composites=has_composites)
+
+    def group_members(self, key: str) -> PodGroupMembers | None:
+        """Of a group of groups, those of all groups below; None if there are none."""
+        if self.groups is None:
+            return None
+        if self.forest is None or not is_composite(key):
+            return self.groups.get(key)
+        states = [state for leaf in self.forest.leaves(key) if (state := self.groups.get(leaf)) is not None]
+        return MembersOfGroups(states) if states else None
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 
@@ -426,6 +444,27 @@ class PodGroupState:
 
     def scheduled_pods(self) -> Collection[PodInfo]:
         return self.scheduled.values()
+
+
+class MembersOfGroups:
+    """Of several groups together. Implements `framework.groups.PodGroupMembers`."""
+
+    def __init__(self, states: Sequence[PodGroupState]) -> None:
+        self._states = states
+
+    @property
+    def n_pods(self) -> int:
+        return sum(state.n_pods for state in self._states)
+
+    @property
+    def n_scheduled(self) -> int:
+        return sum(state.n_scheduled for state in self._states)
+
+    def unscheduled_pods(self) -> Collection[PodInfo]:
+        return [info for state in self._states for info in state.unscheduled_pods()]
+
+    def scheduled_pods(self) -> Collection[PodInfo]:
+        return [info for state in self._states for info in state.scheduled_pods()]
 
 
 class PodGroupStates:

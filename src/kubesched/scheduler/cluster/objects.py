@@ -46,7 +46,8 @@ class ObjectStore:
         self.stateful_sets: dict[str, apps.StatefulSet] = {}
         self.pod_disruption_budgets: dict[str, core.PodDisruptionBudget] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
-        self.pod_groups: dict[str, scheduling.PodGroup] = {}
+        self.pod_groups: ObjectMap[scheduling.PodGroup] = ObjectMap()
+        self.composite_pod_groups: ObjectMap[scheduling.CompositePodGroup] = ObjectMap()
         self.workloads: dict[str, scheduling.Workload] = {}
         self.persistent_volumes: ObjectMap[storage.PersistentVolume] = ObjectMap()
         self.persistent_volume_claims: ObjectMap[storage.PersistentVolumeClaim] = ObjectMap()
@@ -68,6 +69,7 @@ class ObjectStore:
             core.PodDisruptionBudget: self.pod_disruption_budgets,
             core.PriorityClass: self.priority_classes,
             scheduling.PodGroup: self.pod_groups,
+            scheduling.CompositePodGroup: self.composite_pod_groups,
             scheduling.Workload: self.workloads,
             storage.PersistentVolume: self.persistent_volumes,
             storage.PersistentVolumeClaim: self.persistent_volume_claims,

@@ -28,6 +28,8 @@ GANG_SCHEDULING = "GangScheduling"
 TOPOLOGY_AWARE = "TopologyAwareWorkloadScheduling"
 WORKLOAD_AWARE_PREEMPTION = "WorkloadAwarePreemption"
 WORKLOAD_RESOURCE_CLAIMS = "DRAWorkloadResourceClaims"
+COMPOSITE_POD_GROUP = "CompositePodGroup"
+POD_GROUP_PREEMPTION_POLICY = "PodGroupPreemptionPolicy"
 
 ALPHA_POD_GROUPS = "1.36-alpha"
 NEXT_VERSION = "1.37"
@@ -75,6 +77,8 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
         TOPOLOGY_AWARE: "a group with a topology constraint goes to nodes with one value of that label",
         WORKLOAD_AWARE_PREEMPTION: "groups preempt as a whole, and those of disruption mode PodGroup are evicted whole",
         WORKLOAD_RESOURCE_CLAIMS: "device claims that a PodGroup names are reserved for it as a whole",
+        COMPOSITE_POD_GROUP: "of v1.37: groups of groups are scheduled as one",
+        POD_GROUP_PREEMPTION_POLICY: "of v1.37: whether a group preempts is said by the group, not by its pods",
     }
 )
 """Gates that can be turned on and off, and what they turn on."""
@@ -111,6 +115,8 @@ def group_features(gates: Mapping[str, bool], emulate: str | None) -> GroupFeatu
         topology=gates.get(TOPOLOGY_AWARE, False),
         preemption=gates.get(WORKLOAD_AWARE_PREEMPTION, False),
         claims=gates.get(WORKLOAD_RESOURCE_CLAIMS, False),
+        composites=gates.get(COMPOSITE_POD_GROUP, False),
+        own_preemption_policy=gates.get(POD_GROUP_PREEMPTION_POLICY, False),
         alpha=emulate == ALPHA_POD_GROUPS,
         claims_race=emulate in (ALPHA_POD_GROUPS, NEXT_VERSION),
     )
@@ -131,7 +137,7 @@ class FeatureGates(Mapping[str, bool]):
     changed: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
 
     def __getitem__(self, name: str) -> bool:
-        return self.changed[name] if name in self.changed else KNOWN_GATES[name].default
+        return self.changed[name] if name in self.changed else _spec(name).default
 
     def __iter__(self) -> Iterator[str]:
         return iter(KNOWN_GATES)
@@ -143,13 +149,14 @@ class FeatureGates(Mapping[str, bool]):
         """With what a configuration says, which knows the flags already."""
         together = {**self.changed, **switches}
         return FeatureGates(
-            MappingProxyType({name: is_on for name, is_on in together.items() if is_on != KNOWN_GATES[name].default})
+            MappingProxyType({name: is_on for name, is_on in together.items() if is_on != _spec(name).default})
         )
 
 
-def check_gates(asked: Mapping[str, bool]) -> tuple[FeatureGates, tuple[str, ...]]:
-    """The gates that were asked for, and warnings. Raises `GateError`."""
-    unknown = [f"unrecognized feature gate: {name}" for name in asked if name not in KNOWN_GATES]
+def check_gates(asked: Mapping[str, bool], emulate: str | None = NEXT_VERSION) -> tuple[FeatureGates, tuple[str, ...]]:
+    """The gates that were asked for, and warnings. Raises `GateError`. Where it is not known yet what is emulated, it
+    may be the next version."""
+    unknown = [f"unrecognized feature gate: {name}" for name in asked if not is_known_gate(name, emulate)]
     if unknown:
         raise GateError(unknown[:1])
     _check_locks(asked)
@@ -159,9 +166,9 @@ def check_gates(asked: Mapping[str, bool]) -> tuple[FeatureGates, tuple[str, ...
     return gates, (*_stage_warnings(asked), *_effect_warnings(gates))
 
 
-def check_switches(asked: Mapping[str, bool]) -> FeatureGates:
+def check_switches(asked: Mapping[str, bool], emulate: str | None) -> FeatureGates:
     """As `check_gates`, for a file that is about this scheduler alone: a gate that means nothing to it is an error."""
-    gates, _ = check_gates(asked)
+    gates, _ = check_gates(asked, emulate)
     meaningless = [
         f"feature gate {name} has no meaning here: {GATES_WITHOUT_EFFECT.get(name, 'it concerns other components')}"
         for name in asked
@@ -174,9 +181,9 @@ def check_switches(asked: Mapping[str, bool]) -> FeatureGates:
 
 def _check_locks(asked: Mapping[str, bool]) -> None:
     errors = [
-        f"cannot set feature gate {name} to {_shown(is_on)}, feature is locked to {_shown(KNOWN_GATES[name].default)}"
+        f"cannot set feature gate {name} to {_shown(is_on)}, feature is locked to {_shown(_spec(name).default)}"
         for name, is_on in asked.items()
-        if KNOWN_GATES[name].is_locked and is_on != KNOWN_GATES[name].default
+        if _spec(name).is_locked and is_on != _spec(name).default
     ]
     if errors:
         raise GateError(errors)
@@ -189,7 +196,7 @@ def _changed(asked: Mapping[str, bool]) -> dict[str, bool]:
         if whole in asked:
             wanted.update((name, asked[whole]) for name, spec in KNOWN_GATES.items() if spec.stage is stage)
     wanted.update(asked)
-    return {name: is_on for name, is_on in wanted.items() if is_on != KNOWN_GATES[name].default}
+    return {name: is_on for name, is_on in wanted.items() if is_on != _spec(name).default}
 
 
 def _check_needs(gates: FeatureGates) -> None:
@@ -214,7 +221,7 @@ def _check_refused(gates: FeatureGates, asked: Mapping[str, bool]) -> None:
 
 def _stage_warnings(asked: Mapping[str, bool]) -> Iterator[str]:
     for name, is_on in asked.items():
-        stage = KNOWN_GATES[name].stage
+        stage = _spec(name).stage
         if stage in (GateStage.GA, GateStage.DEPRECATED):
             kind = stage.value if stage is GateStage.GA else "deprecated"
             yield f"setting {kind} feature gate {name}={_shown(is_on)}. It will be removed in a future release."
@@ -361,10 +368,25 @@ KNOWN_GATES: Mapping[str, GateSpec] = MappingProxyType(
     }
 )
 
+GATES_OF_NEXT: Mapping[str, GateSpec] = MappingProxyType(
+    dict.fromkeys((COMPOSITE_POD_GROUP, POD_GROUP_PREEMPTION_POLICY), GateSpec(GateStage.ALPHA, False))
+)
+"""What only v1.37 knows, where that is emulated."""
+
+
+def is_known_gate(name: str, emulate: str | None) -> bool:
+    return name in KNOWN_GATES or (emulate == NEXT_VERSION and name in GATES_OF_NEXT)
+
+
+def _spec(name: str) -> GateSpec:
+    return KNOWN_GATES[name] if name in KNOWN_GATES else GATES_OF_NEXT[name]
+
+
 GATE_NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "AuthorizeNodeWithSelectors": ("AuthorizeWithSelectors",),
         "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
+        COMPOSITE_POD_GROUP: (GENERIC_WORKLOAD, TOPOLOGY_AWARE),
         "DRAAdminAccess": ("DynamicResourceAllocation",),
         "DRAConsumableCapacity": ("DynamicResourceAllocation",),
         "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"),
@@ -396,6 +418,7 @@ GATE_NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "InPlacePodVerticalScalingInitContainers": ("InPlacePodVerticalScaling", "NodeDeclaredFeatures"),
         "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
         "PodCertificateRequest": ("AuthorizeNodeWithSelectors",),
+        POD_GROUP_PREEMPTION_POLICY: (GENERIC_WORKLOAD,),
         "PodLevelResourceManagers": ("PodLevelResources",),
         "PodLifecycleSleepActionAllowZero": ("PodLifecycleSleepAction",),
         "ProcMountType": ("UserNamespacesSupport",),

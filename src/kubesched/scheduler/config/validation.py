@@ -79,7 +79,7 @@ def validate(config: KubeSchedulerConfiguration, errors: ErrorList) -> None:
 
 def _features(config: KubeSchedulerConfiguration, errors: ErrorList) -> None:
     try:
-        check_switches(config.gates)
+        check_switches(config.gates, config.emulate)
     except GateError as problem:
         for error in problem.errors:
             errors.add("featureGates", error)

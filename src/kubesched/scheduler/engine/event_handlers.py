@@ -13,7 +13,7 @@ from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UN
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.partial_reading import UnreadPod
-from kubesched.k8s.model.scheduling import PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup, group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.failure import nomination_over, place_freed
@@ -86,8 +86,8 @@ class EventHandlers:
         self._cluster.put(item)
         found = self._move(old, item, now_s)
         self.handled = _labels(found)
-        if isinstance(item, PodGroup) and found:
-            self._call_members(item.key, found[0], now_s)
+        if isinstance(item, PodGroup | CompositePodGroup) and found:
+            self._call_members(item.group_key, found[0], now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, Pod):
@@ -100,16 +100,21 @@ class EventHandlers:
         else:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
-            if isinstance(item, PodGroup):
-                self._queue.group_gone(item.key)
-                self._preemptions.forget(item.metadata.uid or item.key)
-                self._give_up_rooms(item.key, now_s)
+            if isinstance(item, PodGroup | CompositePodGroup):
+                self._queue.group_gone(item, now_s)
+                self._preemptions.forget(item.metadata.uid or item.group_key)
+                for group in self._groups_below(item.group_key):
+                    self._give_up_rooms(group, now_s)
 
     def _call_members(self, group: str, event: ClusterEvent, now_s: float) -> None:
         """What held pods of the group back may be over: they are held until they are called."""
-        state = None if self._cluster.groups is None else self._cluster.groups.get(group)
-        if state is not None:
-            self._queue.reconsider_held(list(state.unscheduled), event, now_s)
+        members = self._cluster.group_members(group)
+        waiting = () if members is None else [info.key for info in members.unscheduled_pods()]
+        self._queue.call_group(group, waiting, event, now_s)
+
+    def _groups_below(self, group: str) -> Iterable[str]:
+        """The PodGroups among them, itself included."""
+        return (group,) if self._cluster.forest is None else list(self._cluster.forest.leaves(group))
 
     def _give_up_rooms(self, group: str, now_s: float) -> None:
         """Pods of a gang that is incomplete are held back: what they were nominated to is for others."""
@@ -117,7 +122,8 @@ class EventHandlers:
         if state is None or not self._frees_rooms:
             return
         pod_group = self._cluster.objects.pod_groups.get(group)
-        if pod_group is None or state.n_pods < pod_group.min_count:
+        has_root = self._cluster.forest is None or self._cluster.forest.root_of(group)
+        if pod_group is None or not has_root or state.n_pods < pod_group.min_count:
             for info in list(state.unscheduled_pods()):
                 node_name = self._cluster.nominations.node_of(info)
                 if node_name:

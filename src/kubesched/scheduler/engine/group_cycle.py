@@ -27,13 +27,20 @@ from kubesched.framework.groups import GroupCycle, GroupFeatures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
+from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, GroupCondition, group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.extender import GroupPauses, MissingAdviceError, PausedGroup
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
-from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
+from kubesched.scheduler.engine.group_trial import (
+    GROUP_UNSCHEDULABLE,
+    GroupOutcome,
+    GroupTrial,
+    MemberOutcome,
+    PlacedMember,
+)
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDecided, GroupMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
@@ -95,7 +102,7 @@ class GroupCycles:
     def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
         """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
         queued = self._collect(popped, now_s)
-        key = group_key_of(popped.info.pod)
+        key = self._key_of(popped)
         self._guarded(key, queued, now_s, partial(self._schedule, key, queued, now_s))
 
     def resume(self, now_s: float) -> None:
@@ -117,6 +124,9 @@ class GroupCycles:
             raise
 
     # -- collect -------------------------------------------------------------------------------------------------------
+
+    def _key_of(self, popped: QueuedPodInfo) -> str:
+        return group_key_of(popped.info.pod)
 
     def _collect(self, popped: QueuedPodInfo, now_s: float) -> list[QueuedPodInfo]:
         groups = self._cluster.groups
@@ -280,25 +290,36 @@ class GroupCycles:
     # -- submit --------------------------------------------------------------------------------------------------------
 
     def _submit(self, attempt: GroupAttempt, outcome: GroupOutcome) -> None:
+        self._submit_pods(attempt, outcome, attempt.trial.take_kept())
+        self._submitted(attempt, outcome)
+
+    def _submitted(self, attempt: GroupAttempt, outcome: GroupOutcome) -> None:
+        """All that is left to do once every pod is on its way."""
+        self._failures.send_requests(attempt.scheduler.profile)
+        self._bindings.call_off_preempted(attempt.now_s)
+        self._metrics.group_attempted(
+            attempt.scheduler.profile.scheduler_name, outcome.status, outcome.waits_for_preemption, attempt.started_s
+        )
+        self._queue.group_attempted(attempt.group.key, outcome.before_preemption or outcome.status, attempt.now_s)
+
+    def _submit_pods(
+        self, attempt: GroupAttempt, outcome: GroupOutcome, all_kept: Mapping[PodKey, PlacedMember]
+    ) -> None:
         n_bound = 0
-        kept = attempt.trial.take_kept()
         starts_evictions = outcome.waits_for_preemption or self._features.alpha
         for place, queued in enumerate(attempt.queued):
             member = outcome.members[place] if place < len(outcome.members) else None
             if outcome.status.is_success and member is not None and member.status.is_success:
                 member.decision.cycle.drop(GroupCycle)
                 started_s = self._metrics.cycle_started()
-                placed = kept.get(queued.key)
+                placed = all_kept.get(queued.key)
                 self._bindings.begin(queued, attempt.scheduler, member.decision, started_s, attempt.now_s, placed)
                 n_bound += 1
                 continue
             self._send_back(attempt, outcome, queued, member)
             if starts_evictions and member is not None and member.requires_preemption:
                 self._start_evictions(queued.info, member)
-        self._failures.send_requests(attempt.scheduler.profile)
-        self._bindings.call_off_preempted(attempt.now_s)
         self._report(attempt, outcome, n_bound)
-        self._queue.group_attempted(attempt.group.key, outcome.before_preemption or outcome.status, attempt.now_s)
 
     def _start_evictions(self, pod: PodInfo, member: MemberOutcome) -> None:
         preemption = member.decision.preemption
@@ -342,9 +363,6 @@ class GroupCycles:
 
     def _report(self, attempt: GroupAttempt, outcome: GroupOutcome, n_bound: int) -> None:
         n_left = len(attempt.queued) - n_bound
-        self._metrics.group_attempted(
-            attempt.scheduler.profile.scheduler_name, outcome.status, outcome.waits_for_preemption, attempt.started_s
-        )
         observers = self._observers
         is_error = not outcome.status.is_success and not outcome.status.is_rejected
         tell = observers.trouble if is_error else observers.steps

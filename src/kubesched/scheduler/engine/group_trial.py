@@ -117,7 +117,7 @@ class GroupTrial:
     ) -> GroupOutcome:
         """All pods in turn. With `keeps` they stay where they are if the group fits, until `take_kept` or
         `take_back`."""
-        trial = MemberTrial(group, within, post_filter, reasons)
+        trial, start = MemberTrial(group, within, post_filter, reasons), self.n_placed
         outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
         requires_preemption = False
         try:
@@ -140,8 +140,12 @@ class GroupTrial:
                     outcome.status = OK
         finally:
             if not (keeps and outcome.status.is_success):
-                self.take_back()
+                self.take_back(start)
         return outcome
+
+    @property
+    def n_placed(self) -> int:
+        return len(self._placed)
 
     def would_fit(self, group: GroupCycle, n_pods: int) -> bool | None:
         """Whether the group fits where so many of its pods find a node; None if only a trial can tell."""
@@ -158,9 +162,10 @@ class GroupTrial:
 
     def place_again(self, outcome: GroupOutcome) -> None:
         """The pods of an outcome that was taken back are where they were in it: nothing has changed since."""
+        start = self.n_placed
         for member in outcome.members:
             if member.node_name and not self._place(member.decision, member.node_name).is_success:
-                self.take_back()
+                self.take_back(start)
                 return
 
     def take_kept(self) -> dict[PodKey, PlacedMember]:
@@ -227,8 +232,9 @@ class GroupTrial:
         if placed.nominated:
             cluster.nominations.add(cluster.pending[placed.assumed.key], placed.nominated)
 
-    def take_back(self) -> None:
-        while self._placed:
+    def take_back(self, to: int = 0) -> None:
+        """The last ones that were placed, until there are so many."""
+        while len(self._placed) > to:
             self._take_back_last()
 
 

@@ -19,7 +19,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.k8s.model.meta import PodKey
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.bind import Bindings
@@ -92,9 +92,9 @@ class PluginRequests:
         if not (self._to_activate or self._groups_to_activate) or now_s < self._activated_at_s + _PACE_S:
             return []
         for group in self._groups_to_activate:
-            state = None if self._cluster.groups is None else self._cluster.groups.get(group)
-            if state is not None:
-                self._to_activate.update(dict.fromkeys(state.unscheduled))
+            members = self._cluster.group_members(group)
+            if members is not None:
+                self._to_activate.update((info.key, None) for info in members.unscheduled_pods())
         self._groups_to_activate.clear()
         keys, self._to_activate, self._activated_at_s = list(self._to_activate), {}, now_s
         return keys
@@ -144,11 +144,20 @@ class EngineHandle:
         return self._state.evictions.is_preempting(uid)
 
     def group_members(self, key: str) -> PodGroupMembers | None:
-        return None if self._cluster.groups is None else self._cluster.groups.get(key)
+        return self._cluster.group_members(key)
 
-    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
-        is_alpha = self.group_features.alpha
-        return preempt_for_group(self._cluster, cycle, group, pod_group, fits, is_alpha=is_alpha)
+    def group(self, key: str) -> AnyGroup | None:
+        forest = self._cluster.forest
+        return self._cluster.objects.pod_groups.get(key) if forest is None else forest.get(key)
+
+    def root_group(self, key: str) -> str:
+        return key if self._cluster.forest is None else self._cluster.forest.root_of(key)
+
+    def child_groups(self, key: str) -> Sequence[AnyGroup]:
+        return () if self._cluster.forest is None else self._cluster.forest.children(key)
+
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: AnyGroup, fits: TrySchedule) -> Status:
+        return preempt_for_group(self._cluster, cycle, group, pod_group, fits, self.group_features)
 
     def preempt(
         self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits

@@ -40,7 +40,7 @@ from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.filter import ask
-from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial
+from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
 from kubesched.scheduler.engine.observations import PlacementTried
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.prefilter import run_pre_filter
@@ -66,9 +66,11 @@ class PlacementError(Exception):
         self.message = message
 
 
-def generate(cluster: Cluster, profile: Profile, group: GroupCycle) -> PlacementsResult:
-    """What the profile's plugin proposes; without one, all nodes."""
-    everything = Placement("", cluster.rows_in_order)
+def generate(
+    cluster: Cluster, profile: Profile, group: GroupCycle, parent: Placement | None = None
+) -> PlacementsResult:
+    """What the profile's plugin proposes as parts of the parent, or of all nodes; without one, the whole."""
+    everything = parent or Placement("", cluster.rows_in_order)
     if not profile.placement_generate:
         return PlacementsResult(placements=[everything])
     (plugin,) = profile.placement_generate
@@ -91,15 +93,16 @@ def choose_placement(
     keeps: bool,
     reasons: bool = False,
     book: FitBook | None = None,
+    parent: Placement | None = None,
 ) -> GroupOutcome:
     """The group tried in each placement. An error ends it; without any that fits, the first one's pods tell why. With
     `keeps` its pods stay in the one that is taken. Where pods can be counted, only that one is tried."""
-    found = generate(cluster, scheduler.profile, group)
+    found = generate(cluster, scheduler.profile, group, parent)
     if not found.status.is_success:
         return GroupOutcome(found.status)
     tried = _Tried(cluster, scheduler, trial, group, post_filter, reasons or post_filter)
     n = len(found.placements)
-    if n > _FEW and trial.can_count:
+    if n > _FEW and group.pods and trial.can_count:
         counted = _counted(scheduler, trial, group, found.placements, book or FitBook(cluster), tried, keeps)
         if counted is not None:
             counted.n_placements = n
@@ -112,7 +115,7 @@ def choose_placement(
         elif not outcome.status.is_rejected:
             return outcome
     if not fitting:
-        return _none_fits(tried.outcome_in(found.placements[0]), n)
+        return none_fits(tried.outcome_in(found.placements[0]), n)
     try:
         chosen = fitting[0] if len(fitting) == 1 else _best(scheduler, group, fitting, cluster)
     except PlacementError as problem:
@@ -123,7 +126,8 @@ def choose_placement(
     return chosen.outcome
 
 
-def _none_fits(first: GroupOutcome, n: int) -> GroupOutcome:
+def none_fits(first: GroupOutcome, n: int) -> GroupOutcome:
+    """What became of the group in the first of `n` placements stands for all."""
     reasons = first.status.reasons
     told = (
         GROUP_UNSCHEDULABLE if GROUP_UNSCHEDULABLE in reasons[:1] else first.status.message
@@ -157,7 +161,7 @@ def _counted(
     places = [place for place, n in enumerate(n_pods.tolist()) if fits[n]]
     if not places:
         first = tried.outcome_in(placements[0])
-        return _none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
+        return none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
     best = [placements[place] for place in places]
     if len(best) > 1:
         counted = CountedPlacements(group.pods[0], n_pods[places], parts, np.array(places))
@@ -214,17 +218,27 @@ class _Tried:
 
 
 def _best(scheduler: ProfileScheduler, group: GroupCycle, fitting: Sequence[_Fitting], cluster: Cluster) -> _Fitting:
+    chosen = best_placement(cluster, scheduler, group, [(one.placement, one.outcome.members) for one in fitting])
+    return next(one for one in fitting if one.placement is chosen)
+
+
+def best_placement(
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    group: GroupCycle,
+    fitting: Sequence[tuple[Placement, Sequence[MemberOutcome]]],
+) -> Placement:
+    """Of those that the group fits in, each with what became of the pods. Raises `PlacementError`."""
     rows = cluster.table.rows
     proposed = [
         PlacementAssignments(
-            one.placement,
-            [(member.decision.pod, rows[member.node_name]) for member in one.outcome.members if member.node_name],
+            placement, [(member.decision.pod, rows[member.node_name]) for member in members if member.node_name]
         )
-        for one in fitting
+        for placement, members in fitting
     ]
     totals = score_placements(scheduler.profile, group, proposed)
     highest = max(totals)
-    best = {one.placement.name: one for one, total in zip(fitting, totals, strict=True) if total == highest}
+    best = {placement.name: placement for (placement, _), n in zip(fitting, totals, strict=True) if n == highest}
     return best[scheduler.tie_break.choose(list(best))] if len(best) > 1 else next(iter(best.values()))
 
 

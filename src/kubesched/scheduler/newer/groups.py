@@ -20,7 +20,7 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.scheduling import POD_GROUP_INITIALLY_SCHEDULED, PodGroup
+from kubesched.k8s.model.scheduling import POD_GROUP_INITIALLY_SCHEDULED, AnyGroup, PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision, MemberTrial
 from kubesched.scheduler.engine.group_cycle import KEPT, OVER, GroupAttempt, GroupCycles, nominated_to
@@ -35,6 +35,7 @@ _CLAIMS_FREED = "deallocation and deletion of ResourceClaims completed"
 """Of DynamicResources, which is asked first and says so whether there were any claims or not."""
 _ONGOING = Status(Code.SUCCESS, (f"{_PREEMPTION}ongoing preemption on nominated nodes",))
 _DEFAULT_POLICY = "PreemptLowerPriority"
+_OF_THE_GROUP = " as the pod group's preemption policy"
 Assignments = list[tuple[PodInfo, str]]
 """Pods, and the node of each."""
 
@@ -50,9 +51,9 @@ class NewerTrial(GroupTrial):
         reasons: bool = True,
         keeps: bool = False,
     ) -> GroupOutcome:
-        trial = MemberTrial(group, within, False, reasons)
+        trial, start = MemberTrial(group, within, False, reasons), self.n_placed
         needed, n_scheduled = _needed(self._cluster, group.key), self._n_scheduled(group)
-        outcome = GroupOutcome(_feasible(needed, n_scheduled, len(pods)))
+        outcome = GroupOutcome(feasible(needed, n_scheduled, len(pods)))
         if outcome.status.code is Code.UNSCHEDULABLE:
             return GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE, *outcome.status.reasons))
         try:
@@ -64,18 +65,18 @@ class NewerTrial(GroupTrial):
                     outcome.status = Status.error(text)
                     break
                 n_scheduled += member.status.is_success
-                outcome.status = _feasible(needed, n_scheduled, len(pods) - n_tried)
+                outcome.status = feasible(needed, n_scheduled, len(pods) - n_tried)
                 if outcome.status.code is Code.UNSCHEDULABLE:
                     break
             if outcome.status.code is Code.WAIT:
                 outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, *outcome.status.reasons)
         finally:
             if not (keeps and outcome.status.is_success):
-                self.take_back()
+                self.take_back(start)
         return outcome
 
     def would_fit(self, group: GroupCycle, n_pods: int) -> bool:
-        return _feasible(_needed(self._cluster, group.key), self._n_scheduled(group) + n_pods, 0).is_success
+        return feasible(_needed(self._cluster, group.key), self._n_scheduled(group) + n_pods, 0).is_success
 
     def still_fit(self, group: GroupCycle, assignments: Assignments) -> bool:
         """Whether each pod, one after another, fits on the node that it has."""
@@ -94,7 +95,7 @@ class NewerTrial(GroupTrial):
         return OK
 
 
-def _feasible(needed: int, n_scheduled: int, n_remaining: int) -> Status:
+def feasible(needed: int, n_scheduled: int, n_remaining: int) -> Status:
     """What GangScheduling says to PlacementFeasible."""
     counts = f"{n_scheduled} scheduled, {n_remaining} remaining"
     if n_scheduled + n_remaining < needed:
@@ -114,6 +115,10 @@ class NewerGroupCycles(GroupCycles):
     condition_type: ClassVar[str] = POD_GROUP_INITIALLY_SCHEDULED
     trial_type: ClassVar[type[GroupTrial]] = NewerTrial
 
+    def _key_of(self, popped: QueuedPodInfo) -> str:
+        assert isinstance(popped, QueuedGroup)
+        return popped.group
+
     def _collect(self, popped: QueuedPodInfo, now_s: float) -> list[QueuedPodInfo]:
         """The queue gives the whole group at once."""
         assert isinstance(popped, QueuedGroup)
@@ -126,19 +131,25 @@ class NewerGroupCycles(GroupCycles):
         """Pods that have a node already are asked, too."""
         if problem := super()._problem(key, queued):
             return problem
-        state = None if self._cluster.groups is None else self._cluster.groups.get(key)
-        placed = [] if state is None else [info.pod for info in state.scheduled_pods()]
-        pod_group = self._cluster.objects.pod_groups.get(key)
-        wanted = 0 if pod_group is None else pod_group.priority
+        group, members = self._group(key), self._cluster.group_members(key)
+        placed = [] if members is None else [info.pod for info in members.scheduled_pods()]
         pods = [*(member.info.pod for member in queued), *placed]
+        wanted = 0 if group is None else group.priority
+        policy, whose = _policy(pods[0].spec.preemption_policy), ""
+        if self._features.own_preemption_policy:
+            policy, whose = _policy(None if group is None else group.spec.preemption_policy), _OF_THE_GROUP
         for pod in pods:
             if pod.priority != wanted:
                 text = "all pods in a single pod group should have the same priority as the pod group's priority"
                 return f"{text}, got {pod.priority} and {wanted}"
-            if _policy(pod) != _policy(pods[0]):
+            if (own := _policy(pod.spec.preemption_policy)) != policy:
                 text = "all pods in a single pod group should have the same preemption policy"
-                return f"{text}, got {_policy(pod)} and {_policy(pods[0])}"
+                return f"{text}{whose}, got {own} and {policy}"
         return ""
+
+    def _group(self, key: str) -> AnyGroup | None:
+        forest = self._cluster.forest
+        return None if forest is None else forest.get(key)
 
     def _refuse(self, key: str, queued: Sequence[QueuedPodInfo], problem: str, now_s: float) -> None:
         super()._refuse(key, queued, problem, now_s)
@@ -150,9 +161,7 @@ class NewerGroupCycles(GroupCycles):
         outcome = super()._try(attempt, post_filter=post_filter, reasons=reasons, keeps=keeps)
         if outcome.status.is_success and not any(member.node_name for member in outcome.members):
             outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE)
-        elif outcome.status.is_rejected and outcome.n_placements:
-            outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, *outcome.status.reasons)
-        return outcome
+        return told_of_placements(outcome)
 
     def _preempt(self, attempt: GroupAttempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""
@@ -172,10 +181,10 @@ class NewerGroupCycles(GroupCycles):
     def _find_room(self, attempt: GroupAttempt, cycle: CycleState, assignments: Assignments) -> Status:
         """Groups with a topology preempt as all others do. `assignments` is filled."""
         plugins = attempt.scheduler.profile.pod_group_post_filter
-        pod_group = self._cluster.objects.pod_groups.get(attempt.group.key)
-        if not plugins or pod_group is None:
+        group = self._group(attempt.group.key)
+        if not plugins or group is None:
             return Status.unschedulable("")
-        if self._is_going_on(attempt.group, pod_group):
+        if self._is_going_on(attempt.group, group):
             nominated = ((pod, self._cluster.nominations.node_of(pod)) for pod in attempt.group.pods)
             assignments.extend((pod, node_name) for pod, node_name in nominated if node_name)
             return _ONGOING
@@ -185,13 +194,13 @@ class NewerGroupCycles(GroupCycles):
         def fits() -> Status:
             if assignments:
                 return OK if trial.still_fit(attempt.group, assignments) else Status.unschedulable()
-            outcome = self._try(attempt, post_filter=False)
-            if outcome.status.is_success:
-                assignments.extend((one.decision.pod, one.node_name) for one in outcome.members if one.node_name)
-            return outcome.status
+            status, found = self._where_it_fits(attempt)
+            if status.is_success:
+                assignments.extend(found)
+            return status
 
         try:
-            status = plugins[0].pod_group_post_filter(cycle, attempt.group, pod_group, fits)
+            status = plugins[0].pod_group_post_filter(cycle, attempt.group, group, fits)
         except PluginError as bug:
             return Status.error(bug.message)
         if status.is_success:
@@ -202,10 +211,16 @@ class NewerGroupCycles(GroupCycles):
         if not status.is_rejected:
             return status
         told = f"{_PREEMPTION}{status.message}"
-        hears_claims = status.code is Code.UNSCHEDULABLE and pod_group.spec.scheduling_constraints is None
+        is_plain = isinstance(group, PodGroup) and group.spec.scheduling_constraints is None
+        hears_claims = status.code is Code.UNSCHEDULABLE and is_plain
         return Status(status.code, (_CLAIMS_FREED, told) if hears_claims else (told,))
 
-    def _is_going_on(self, group: GroupCycle, pod_group: PodGroup) -> bool:
+    def _where_it_fits(self, attempt: GroupAttempt) -> tuple[Status, Assignments]:
+        """As the table is now."""
+        outcome = self._try(attempt, post_filter=False)
+        return outcome.status, [(one.decision.pod, one.node_name) for one in outcome.members if one.node_name]
+
+    def _is_going_on(self, group: GroupCycle, pod_group: AnyGroup) -> bool:
         """Pods that the scheduler evicted are still leaving a node that one of the group is nominated to."""
         rows = self._cluster.table.rows
         for pod in group.pods:
@@ -232,8 +247,15 @@ class NewerGroupCycles(GroupCycles):
             self._fail(queued, rejected, OVER, started_s, now_s)
 
 
-def _policy(pod: Pod) -> str:
-    return pod.spec.preemption_policy or _DEFAULT_POLICY
+def told_of_placements(outcome: GroupOutcome) -> GroupOutcome:
+    """Where placements were tried in vain, the words for that come first."""
+    if outcome.status.is_rejected and outcome.n_placements:
+        outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, *outcome.status.reasons)
+    return outcome
+
+
+def _policy(given: str | None) -> str:
+    return given or _DEFAULT_POLICY
 
 
 def _was_preempted(pod: Pod) -> bool:

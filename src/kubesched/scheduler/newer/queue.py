@@ -1,11 +1,12 @@
 """The scheduling queue of v1.37: a pod group is one entry, and fewer events are asked about.
 
-All pods of a group wait together, wherever that is, ordered by the priority of the PodGroup. Where one of them is held
-back, all are. The entry comes back from an attempt as a whole: after a rejection or an error once its backoff is over,
-whose limit grows with the root of the number of pods; at once after a success, with the pods that were left.
+All pods of a group wait together, wherever that is, ordered by the priority of the PodGroup; where groups have parents,
+all pods below the topmost one. Where one of them is held back, all are. The entry comes back from an attempt as a
+whole: after a rejection or an error once its backoff is over, whose limit grows with the root of the number of pods; at
+once after a success, with the pods that were left.
 
-Two places are beside the sub-queues: pods whose PodGroup is not known are `incomplete`, and pods that come, or come
-back, while their group is tried are `pending`: they join what comes back of it.
+Two places are beside the sub-queues: pods of whose groups one is not known are `incomplete`, and pods that come, or
+come back, while their group is tried are `pending`: they join what comes back of it.
 
 Next: `groups`, which takes entries out and brings them back.
 """
@@ -19,12 +20,13 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from kubesched.framework.events import UNSCHEDULED_POD_ADD, ClusterEvent
+from kubesched.framework.events import UNSCHEDULED_POD_ADD, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
-from kubesched.k8s.model.scheduling import PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import AnyGroup, group_key_of
+from kubesched.scheduler.cluster.group_forest import GroupForest
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
 from kubesched.scheduler.queue.hints import ClusterChange, HintFailure, HintTable, Judge, MeasuredHint, Requeue
 from kubesched.scheduler.queue.scheduling_queue import SCHEDULE_ATTEMPT_FAILURE, QueueContents
@@ -39,14 +41,14 @@ Members = dict[PodKey, QueuedPodInfo]
 
 
 class QueuedGroup(QueuedPodInfo):
-    """A pod group in the queue, with those of its pods that wait there."""
+    """A topmost group in the queue, with those of its pods that wait there."""
 
     __slots__ = ("group", "members")
 
     def __init__(self, group: str, first: QueuedPodInfo, info: PodInfo) -> None:
         super().__init__(info, first.profile, first.queued_at_s)
         self.group = group
-        """`namespace/name`."""
+        """Its `group_key`."""
         self.key = _entry_key(group)
         self.uid = self.key
         self.initial_attempt_at_s = first.initial_attempt_at_s
@@ -131,18 +133,18 @@ class GroupQueue(NewerQueue):
         settings: QueueSettings,
         profiles: Mapping[str, QueueProfile],
         measured_hint: MeasuredHint | None,
-        pod_groups: Mapping[str, PodGroup],
+        forest: GroupForest,
     ) -> None:
         super().__init__(settings, profiles, measured_hint)
-        self._pod_groups = pod_groups
+        self._forest = forest
         self._entries: dict[str, QueuedGroup] = {}
-        """By group, those in a sub-queue."""
+        """By topmost group, those in a sub-queue."""
         self._homes: dict[PodKey, QueuedGroup] = {}
         """By pod, the entry that it is in."""
         self._under_way: dict[str, QueuedGroup] = {}
-        """By group, those that were popped, and whose attempt is not over."""
+        """By topmost group, those that were popped, and whose attempt is not over."""
         self._beside: dict[str, dict[str, Members]] = {INCOMPLETE: {}, PENDING: {}}
-        """By place and group, the pods that are in no entry."""
+        """By place and PodGroup, the pods that are in no entry."""
         self.contents = GroupContents(self)
 
     def listen(self, moved: Moved | None, held: Held | None, hint_failed: Callable[[HintFailure], None] | None) -> None:
@@ -215,19 +217,24 @@ class GroupQueue(NewerQueue):
 
     def _add_member(self, queued: QueuedPodInfo, event: str, now_s: float) -> None:
         group = group_key_of(queued.info.pod)
-        pod_group = self._pod_groups.get(group)
-        if pod_group is None:
+        root = self._root(group)
+        if root is None:
             self._beside[INCOMPLETE].setdefault(group, {})[queued.key] = queued
             self._tell(queued, INCOMPLETE, event)
-        elif (entry := self._entries.get(group)) is not None:
+        elif (entry := self._entries.get(root.group_key)) is not None:
             entry.members[queued.key] = queued
             self._homes[queued.key] = entry
             self._pods.joined(entry, queued, event)
-        elif group in self._under_way:
+        elif root.group_key in self._under_way:
             self._beside[PENDING].setdefault(group, {})[queued.key] = queued
             self._tell(queued, PENDING, event)
         else:
-            self._enter(_entry_of(pod_group, {queued.key: queued}), Requeue.IMMEDIATELY, event, now_s)
+            self._enter(_entry_of(root, {queued.key: queued}), Requeue.IMMEDIATELY, event, now_s)
+
+    def _root(self, group: str) -> AnyGroup | None:
+        """None if a group on the way to it is not there."""
+        key = self._forest.root_of(group)
+        return self._forest.get(key) if key else None
 
     def _tell(self, queued: QueuedPodInfo, place: str, event: str) -> None:
         if self._pods.moved is not None:
@@ -269,16 +276,19 @@ class GroupQueue(NewerQueue):
             self._add_member(queued, SCHEDULE_ATTEMPT_FAILURE, now_s)
 
     def group_attempted(self, group: str, status: Status, now_s: float) -> None:
-        """The attempt of a group is over, and came to this: what is left of it comes back. Said once for each."""
+        """The attempt of a topmost group is over, and came to this: what is left of it comes back."""
         before = self._under_way.pop(group, None)
-        left = self._beside[PENDING].pop(group, None)
+        left: Members = {}
+        for leaf in self._forest.leaves(group):
+            left |= self._beside[PENDING].pop(leaf, {})
         if before is None or not left:
             return
-        pod_group = self._pod_groups.get(group)
-        if pod_group is None:
-            self._beside[INCOMPLETE].setdefault(group, {}).update(left)
+        root = self._forest.get(group)
+        if root is None:
+            for queued in left.values():
+                self._add_member(queued, SCHEDULE_ATTEMPT_FAILURE, now_s)
             return
-        entry = _entry_of(pod_group, left)
+        entry = _entry_of(root, left)
         entry.queued_at_s, entry.initial_attempt_at_s = before.queued_at_s, before.initial_attempt_at_s
         entry.attempts = before.attempts
         if status.is_success:
@@ -295,29 +305,47 @@ class GroupQueue(NewerQueue):
 
     # -- changes of groups ---------------------------------------------------------------------------------------------
 
+    def call_group(self, group: str, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
+        """Pods of which no group is missing any more enter, too."""
+        root = self._root(group)
+        if root is None:
+            return
+        incomplete = self._beside[INCOMPLETE]
+        came: Members = {}
+        for leaf in list(self._forest.leaves(root.group_key)) if incomplete else ():
+            came |= incomplete.pop(leaf, {})
+        if came and root.group_key not in self._entries and root.group_key not in self._under_way:
+            self._enter(_entry_of(root, came), Requeue.IMMEDIATELY, event.label, now_s)
+        else:
+            for queued in came.values():
+                self._add_member(queued, event.label, now_s)
+        entry = self._entries.get(root.group_key)
+        if entry is not None:
+            super().reconsider_held((entry.key,), event, now_s)
+
     def reconsider_held(self, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
-        """Pods whose PodGroup came enter, too."""
-        keys = list(keys)
-        for group in [group for group in self._beside[INCOMPLETE] if group in self._pod_groups]:
-            came = self._beside[INCOMPLETE][group]
-            if not any(key in came for key in keys):
-                continue
-            del self._beside[INCOMPLETE][group]
-            if group in self._entries or group in self._under_way:
-                for queued in came.values():
-                    self._add_member(queued, event.label, now_s)
-            else:
-                self._enter(_entry_of(self._pod_groups[group], came), Requeue.IMMEDIATELY, event.label, now_s)
         super().reconsider_held(self._entries_of(keys), event, now_s)
 
-    def group_gone(self, group: str) -> None:
-        left = self._beside[PENDING].pop(group, {})
-        entry = self._entries.get(group)
-        if entry is not None:
+    def group_gone(self, group: AnyGroup, now_s: float) -> None:
+        """Its pods, and those of all groups below, have to wait for it."""
+        parent = self._forest.parent_of(group)
+        leaves = set(self._forest.leaves(group.group_key))
+        for leaf in leaves:
+            if left := self._beside[PENDING].pop(leaf, {}):
+                self._beside[INCOMPLETE].setdefault(leaf, {}).update(left)
+        entry = self._entries.get(self._forest.root_of(parent) if parent else group.group_key)
+        if entry is None:
+            return
+        stay = {key: queued for key, queued in entry.members.items() if group_key_of(queued.info.pod) not in leaves}
+        gone = {key: queued for key, queued in entry.members.items() if key not in stay}
+        if not stay:
             self._take_out(entry)
-            left |= entry.members
-        if left:
-            self._beside[INCOMPLETE].setdefault(group, {}).update(left)
+        else:
+            for key in gone:
+                del self._homes[key], entry.members[key]
+            self._pods.again(entry, UNSCHEDULED_POD_UPDATE.label)
+        for key, queued in gone.items():
+            self._beside[INCOMPLETE].setdefault(group_key_of(queued.info.pod), {})[key] = queued
 
     def activate(self, keys: Iterable[PodKey], now_s: float) -> None:
         super().activate(self._entries_of(keys), now_s)
@@ -332,7 +360,8 @@ class GroupQueue(NewerQueue):
         entry = self._homes.get(key)
         if entry is None:
             return super().is_held_with(key, together)
-        return entry.hold is not None and entry.hold.together == together and entry.hold.lasts()
+        hold = entry.hold
+        return hold is not None and hold.together in (together, entry.group) and hold.lasts()
 
     def _entries_of(self, keys: Iterable[PodKey]) -> list[PodKey]:
         """The keys of the entries that these pods are in; of others, their own."""
@@ -357,12 +386,12 @@ class GroupQueue(NewerQueue):
         return [queued for members in self._beside[place].values() for queued in members.values()]
 
 
-def _entry_of(pod_group: PodGroup, members: Members) -> QueuedGroup:
+def _entry_of(root: AnyGroup, members: Members) -> QueuedGroup:
     """Of the group's priority, whatever its pods have."""
     first = next(iter(members.values()))
     pod = first.info.pod
-    stand_in = PodInfo(replace(pod, spec=replace(pod.spec, priority=pod_group.priority)), first.info.signature)
-    entry = QueuedGroup(pod_group.key, first, stand_in)
+    stand_in = PodInfo(replace(pod, spec=replace(pod.spec, priority=root.priority)), first.info.signature)
+    entry = QueuedGroup(root.group_key, first, stand_in)
     entry.members.update(members)
     return entry
 

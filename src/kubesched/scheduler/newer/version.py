@@ -43,7 +43,8 @@ from kubesched.scheduler.config.feature_gates import (
 from kubesched.scheduler.config.plugin_args import UtilizationShapePoint
 from kubesched.scheduler.engine.group_cycle import GroupCycles
 from kubesched.scheduler.engine.preemption import Preemption
-from kubesched.scheduler.newer.groups import NewerGroupCycles
+from kubesched.scheduler.newer.composites import CompositeCycles
+from kubesched.scheduler.newer.gangs import NewerGangScheduling
 from kubesched.scheduler.newer.queue import GroupQueue, NewerQueue
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
@@ -246,6 +247,7 @@ def _not_installed(driver: str) -> Status:
 _PLUGINS = (
     NewerDefaultPreemption,
     NewerDynamicResources,
+    NewerGangScheduling,
     NewerImageLocality,
     NewerInterPodAffinity,
     NewerNodeName,
@@ -271,8 +273,13 @@ def configuration_as_emulated(config: KubeSchedulerConfiguration) -> KubeSchedul
     return replace(config, profiles=tuple(map(_with_node_name_first, config.profiles)))
 
 
+def track_forest_as_emulated(config: KubeSchedulerConfiguration, features: GroupFeatures, cluster: Cluster) -> None:
+    if config.emulate == NEXT_VERSION and features.groups and cluster.forest is None:
+        cluster.track_forest(has_composites=features.composites)
+
+
 def group_cycles_as_emulated(config: KubeSchedulerConfiguration) -> type[GroupCycles]:
-    return NewerGroupCycles if config.emulate == NEXT_VERSION else GroupCycles
+    return CompositeCycles if config.emulate == NEXT_VERSION else GroupCycles
 
 
 def queue_as_emulated(
@@ -287,7 +294,8 @@ def queue_as_emulated(
         return SchedulingQueue(settings, profiles, measured_hint)
     if features is None or not features.groups:
         return NewerQueue(settings, profiles, measured_hint)
-    return GroupQueue(settings, profiles, measured_hint, cluster.objects.pod_groups)
+    assert cluster.forest is not None
+    return GroupQueue(settings, profiles, measured_hint, cluster.forest)
 
 
 def _with_node_name_first(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:

@@ -16,7 +16,7 @@ from kubesched.framework.handle import Handle, PreemptionLimits
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.framework.status import OK, Code, Hold, Status
-from kubesched.k8s.model.scheduling import PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import AnyGroup, group_key_of
 
 _STILL_PREEMPTING = "waiting for the preemption for this pod to be finished"
 _GROUP_STILL_PREEMPTING = "waiting for the preemption for this pod group to be finished"
@@ -34,17 +34,17 @@ class DefaultPreemption:
         preempt twice."""
         is_preempting, uid, reason = self._handle.is_preempting, pod.uid, _STILL_PREEMPTING
         if pod.pod.spec.scheduling_group is not None and self._handle.group_features.preemption:
-            group = self._handle.objects.pod_groups.get(group_key_of(pod.pod))
+            group = self._handle.group(self._handle.root_group(group_key_of(pod.pod)))
             if group is None:
                 return OK
-            uid, reason = group.metadata.uid or group.key, _GROUP_STILL_PREEMPTING
+            uid, reason = group.metadata.uid or group.group_key, _GROUP_STILL_PREEMPTING
         if not is_preempting(uid):
             return OK
         lasts = partial(is_preempting, uid)
         return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), lasts=lasts, ends_by_call=True)
 
     def pod_group_post_filter(
-        self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, try_schedule: TrySchedule
+        self, cycle: CycleState, group: GroupCycle, pod_group: AnyGroup, try_schedule: TrySchedule
     ) -> Status:
         return self._handle.preempt_for_group(cycle, group, pod_group, try_schedule)
 

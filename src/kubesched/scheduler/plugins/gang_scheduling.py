@@ -23,9 +23,9 @@ from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 
 _HELD = Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 _WAITING = "waiting for minCount pods from a gang to be scheduled"
-_LONGEST_WAIT_S = 300.0
+LONGEST_WAIT_S = 300.0
 _GO = PermitResult(OK)
-_WAIT = PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
+_WAIT = PermitResult(Status(Code.WAIT, (_WAITING,)), LONGEST_WAIT_S)
 
 
 class GangScheduling:
@@ -43,7 +43,11 @@ class GangScheduling:
         if status is OK:
             return OK
         lasts = partial(self._is_gated, key)
-        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=key)
+        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=self._whole(key))
+
+    def _whole(self, key: str) -> str:
+        """All that is held back with a group."""
+        return key
 
     def _is_gated(self, key: str) -> bool:
         return self._gate(key) is not OK

@@ -50,7 +50,7 @@ class TopologyPlacementGenerator:
 
     def generate_placements(self, group: GroupCycle, parent: Placement) -> PlacementsResult:
         """In the order in which a search comes to the first node of each."""
-        pod_group = self._handle.objects.pod_groups.get(group.key)
+        pod_group = self._handle.group(group.key)
         if pod_group is None:
             name = group.key.partition("/")[2]
             return PlacementsResult(Status.error(f'podgroup.scheduling.k8s.io "{name}" not found'))

@@ -25,7 +25,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.requests import effective_requests, is_resize_infeasible, to_nanos
 from kubesched.k8s.model.resource import DeviceClass, ResourceClaim, ResourceSlice
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup
 from kubesched.k8s.model.storage import (
     CSIDriver,
     CSINode,
@@ -53,6 +53,7 @@ _OTHER_RESOURCES: Mapping[type[object], EventResource] = {
     ResourceSlice: EventResource.RESOURCE_SLICE,
     DeviceClass: EventResource.DEVICE_CLASS,
     PodGroup: EventResource.POD_GROUP,
+    CompositePodGroup: EventResource.COMPOSITE_POD_GROUP,
 }
 
 

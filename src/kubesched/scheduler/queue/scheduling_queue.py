@@ -34,6 +34,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.scheduling import AnyGroup
 from kubesched.scheduler.queue.changes import pod_events
 from kubesched.scheduler.queue.hints import ClusterChange, HintFailure, HintTable, MeasuredHint, Requeue
 from kubesched.scheduler.queue.profile import QueueProfile, QueueSettings
@@ -254,8 +255,12 @@ class SchedulingQueue:
     def group_attempted(self, group: str, status: Status, now_s: float) -> None:
         """An attempt of a pod group is over, and came to this. Each of its pods comes back by itself."""
 
-    def group_gone(self, group: str) -> None:
-        """A PodGroup is gone. What that means for its pods they learn when they are to enter the queue again."""
+    def call_group(self, group: str, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
+        """Something came that may make the group complete, of which these pods have no node."""
+        self.reconsider_held(keys, event, now_s)
+
+    def group_gone(self, group: AnyGroup, now_s: float) -> None:
+        """A group is gone. What that means for its pods they learn when they are to enter the queue again."""
 
     def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
         """Pods that were held back until they are called: the next change asks them."""

@@ -15,7 +15,7 @@ from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup, CompositePodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.observations import (
@@ -51,15 +51,22 @@ class Preemptor(NamedTuple):
 
     pod: PodInfo
     """The pod, or one of the group's."""
-    group: PodGroup | None = None
+    group: AnyGroup | None = None
 
     @property
     def uid(self) -> str:
-        return self.pod.uid if self.group is None else self.group.metadata.uid or self.group.key
+        return self.pod.uid if self.group is None else self.group.metadata.uid or self.group.group_key
+
+    @property
+    def kind(self) -> str:
+        """As victims are told."""
+        if self.group is None:
+            return "pod"
+        return "compositepodgroup" if isinstance(self.group, CompositePodGroup) else "podgroup"
 
 
 class Evictions:
-    """Evictions under way, by the uid of the preemptor: a pod's, or a PodGroup's."""
+    """Evictions under way, by the uid of the preemptor: a pod's, or a group's."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -161,9 +168,8 @@ class PreemptionExecutor:
         """Those that wait for the evictions: the preemptor, or all pods of its group without a node."""
         if preemptor.group is None:
             return [preemptor.pod.key]
-        groups = self._cluster.groups
-        state = None if groups is None else groups.get(preemptor.group.key)
-        return [] if state is None else list(state.unscheduled)
+        members = self._cluster.group_members(preemptor.group.group_key)
+        return [] if members is None else [info.key for info in members.unscheduled_pods()]
 
     def _call_if_free(self, preemptor: Preemptor) -> None:
         if not self._evictions.is_preempting(preemptor.uid):
@@ -225,8 +231,8 @@ class PreemptionExecutor:
     def _send(
         self, preemptor: Preemptor, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
     ) -> None:
-        kind = "pod" if preemptor.group is None else "podgroup"
-        message = f"{preemptor.pod.spec.scheduler_name}: preempting to accommodate a higher priority {kind}"
+        name = preemptor.pod.spec.scheduler_name
+        message = f"{name}: preempting to accommodate a higher priority {preemptor.kind}"
         condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
 
         def evicted(answer: object, now_s: float) -> None:
@@ -240,7 +246,7 @@ class PreemptionExecutor:
     def _note(self, preemptor: Preemptor, node_name: str) -> str:
         if preemptor.group is None:
             return self.note(preemptor.pod, node_name)
-        return f"Preempted by podgroup {preemptor.group.metadata.uid} on node {node_name}"
+        return f"Preempted by {preemptor.kind} {preemptor.group.metadata.uid} on node {node_name}"
 
     def _tell(self, preemptor: PodInfo, victim: PodInfo, node_name: str, answer: object) -> None:
         """What became of an eviction."""

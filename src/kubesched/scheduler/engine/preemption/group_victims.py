@@ -4,7 +4,8 @@ Victims are *units*: a group that is disrupted as a whole counts as one, every o
 priority than the group are taken away. If it fits then, they are brought back one by one, the most important first and
 those first whose eviction would break a budget; whoever cannot stay is a victim. Each time the whole group is tried.
 
-What counts is the priority of the PodGroup: that of its pods does not.
+What counts is the priority of the PodGroup: that of its pods does not. Where groups have parents (v1.37), it is that of
+the topmost one, for victims too, and the topmost that is disrupted as a whole leaves with all groups below.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.groups import GroupCycle, TrySchedule
+from kubesched.framework.groups import GroupCycle, GroupFeatures, TrySchedule
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model.scheduling import PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import AnyGroup, group_key_of, is_composite
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.preemption.candidates import started_at_s
 from kubesched.scheduler.engine.preemption.victims import Budgets
@@ -30,7 +31,7 @@ NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming preem
 class GroupPreemption:
     """Who is evicted for a group, kept in the cycle."""
 
-    pod_group: PodGroup
+    pod_group: AnyGroup
     victims: tuple[PodInfo, ...]
 
 
@@ -41,11 +42,14 @@ class VictimUnit:
     priority: int
     pods: list[tuple[PodInfo, int]] = field(default_factory=list)
     """With the row of each."""
+    is_of_groups: bool = False
+    """Whether it is all groups below one."""
 
     @property
-    def is_group(self) -> bool:
-        """Whether its first pod belongs to a group: so does a single pod of one that is not disrupted as a whole."""
-        return bool(group_key_of(self.pods[0][0].pod))
+    def rank(self) -> int:
+        """The higher, the more important. Whether its first pod belongs to a group counts: so does a single pod of one
+        that is not disrupted as a whole."""
+        return 2 if self.is_of_groups else int(bool(group_key_of(self.pods[0][0].pod)))
 
     def started_at_s(self, *, by_first: bool) -> float:
         """When it began to run, as far as is known; v1.36 asks the pod that it met first."""
@@ -55,29 +59,44 @@ class VictimUnit:
 
 def units_of(cluster: Cluster) -> list[VictimUnit]:
     """All pods on nodes, in the order in which nodes are searched."""
-    groups = cluster.objects.pod_groups
     whole: dict[str, VictimUnit] = {}
     found: list[VictimUnit] = []
+    above = _group_itself if cluster.forest is None else _topmost
     for row in cluster.rows_in_order.tolist():
         for info in cluster.table.pods.on(row):
-            pod_group = groups.get(group_key_of(info.pod)) if info.spec.scheduling_group is not None else None
-            if pod_group is None or not pod_group.is_evicted_whole:
-                found.append(VictimUnit(info.priority, [(info, row)]))
+            group, priority = above(cluster, info) if info.spec.scheduling_group is not None else (None, info.priority)
+            if group is None:
+                found.append(VictimUnit(priority, [(info, row)]))
                 continue
-            unit = whole.get(pod_group.key)
+            key = group.group_key
+            unit = whole.get(key)
             if unit is None:
-                unit = whole[pod_group.key] = VictimUnit(pod_group.priority)
+                unit = whole[key] = VictimUnit(priority, is_of_groups=is_composite(key))
                 found.append(unit)
             unit.pods.append((info, row))
     return found
+
+
+def _group_itself(cluster: Cluster, info: PodInfo) -> tuple[AnyGroup | None, int]:
+    """The group with which the pod leaves as a whole, and the priority that counts."""
+    group = cluster.objects.pod_groups.get(group_key_of(info.pod))
+    return (None, info.priority) if group is None or not group.is_evicted_whole else (group, group.priority)
+
+
+def _topmost(cluster: Cluster, info: PodInfo) -> tuple[AnyGroup | None, int]:
+    assert cluster.forest is not None
+    whole, priority = None, info.priority
+    for group in cluster.forest.upwards(group_key_of(info.pod)):
+        whole, priority = group if group.is_evicted_whole else whole, group.priority
+    return whole, priority
 
 
 def most_important_first(units: Sequence[VictimUnit], *, by_first_start: bool = False) -> list[VictimUnit]:
     """By priority, then groups before single pods, then larger groups, then those that run for longer."""
 
     def importance(unit: VictimUnit) -> tuple[float, ...]:
-        n_pods = len(unit.pods) if unit.is_group else 0
-        return (-unit.priority, not unit.is_group, -n_pods, unit.started_at_s(by_first=by_first_start))
+        n_pods = len(unit.pods) if unit.rank else 0
+        return (-unit.priority, -unit.rank, -n_pods, unit.started_at_s(by_first=by_first_start))
 
     return sorted(units, key=importance)
 
@@ -125,15 +144,19 @@ def preempt_for_group(
     cluster: Cluster,
     cycle: CycleState,
     group: GroupCycle,
-    pod_group: PodGroup,
+    pod_group: AnyGroup,
     fits: TrySchedule,
-    *,
-    is_alpha: bool,
+    features: GroupFeatures,
 ) -> Status:
     """Decides who would be evicted; carrying it out is the loop's business. Where somebody was found, the cycle keeps
     the `GroupPreemption`."""
-    if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+    if features.own_preemption_policy:
+        is_calm = pod_group.spec.preemption_policy == "Never"
+    else:
+        is_calm = any(pod.spec.preemption_policy == "Never" for pod in group.pods)
+    if is_calm:
         return NEVER
+    is_alpha = features.alpha
     lower = [
         unit
         for unit in units_of(cluster)
