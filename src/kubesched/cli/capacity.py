@@ -70,7 +70,6 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
 )
 @click.option("--nodes", default="", metavar="SELECTOR", help="Only nodes with these labels: pool=workers.")
 @click.option("--exclude-nodes", default="", metavar="SELECTOR", help="No nodes with these labels.")
-@click.option("--ignore", type=click.Choice(["pending"]), help="Leave pending pods out, instead of placing them first.")
 @click.option(
     "--quota",
     type=click.Choice(["apply", "ignore"]),
@@ -108,7 +107,6 @@ def capacity(
     by: tuple[str, ...],
     nodes: str,
     exclude_nodes: str,
-    ignore: str | None,
     quota: str,
     preemption: str,
     let_lose: bool,
@@ -149,7 +147,6 @@ def capacity(
                 what=inflate,
                 step=_percent(step or "1%"),
                 quota=quota == "apply",
-                ignore_pending=ignore is not None,
                 seed=asked.seed,
             )
         _print(grown, output, "growth")
@@ -170,7 +167,6 @@ def capacity(
             by=by,
             nodes=nodes,
             exclude_nodes=exclude_nodes,
-            ignore_pending=ignore is not None,
             quota=quota == "apply",
             preemption=preemption,
             let_lose=let_lose,

@@ -14,7 +14,7 @@ import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, colour_option, format_option, print_answer, print_record, say_error
-from kubesched.cli.planning import NO_EXIT
+from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option
 from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ INIT = "init"
 @click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
 @server_options
 @format_option("Form of the report.", *CI_FORMS)
+@strict_option
 @report_file_option
 @colour_option
 def check(
@@ -66,6 +67,7 @@ def check(
     except KubeschedError as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
+    end_if_guessed(report)
     _print(report, output)
     if not report.passed:
         sys.exit(UNDECIDED_EXIT if report.undecided else NO_EXIT)
@@ -90,8 +92,7 @@ def _live(server: ServerChoice) -> LoadedCluster:
 
 
 def _print(report: CheckReport, output: str) -> None:
-    from kubesched.planning.check_report import github, junit, markdown, render_check, sarif
-    from kubesched.planning.report_pages import check_page
+    from kubesched.planning.check_report import github, junit, markdown, sarif
 
     match output:
         case "json" | "yaml":
@@ -103,12 +104,12 @@ def _print(report: CheckReport, output: str) -> None:
         case "markdown":
             click.echo(markdown(report), nl=False)
         case "html":
-            click.echo(check_page("kubesched check", report).to_html(), nl=False)
+            click.echo(report.to_html(), nl=False)
         case "github":
             click.echo(github(report), nl=False)
         case _:
-            print_answer(lambda style: render_check(report, style), output)
-    write_report(lambda command: check_page(command, report))
+            print_answer(report.render, output)
+    write_report(lambda _command: report.to_page())
 
 
 def _init(dump: str | None, change: str, path: Path) -> None:

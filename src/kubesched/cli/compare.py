@@ -15,6 +15,7 @@ from kubesched.cli.planning import (
     NO_EXIT,
     asked_catalogue,
     catalogue_options,
+    premise_options,
     print_report,
     report_options,
     told_in_a_line,
@@ -47,6 +48,7 @@ _OTHER_NAMES = {"priorities": "objects", "scenario": "objects"}
 @click.option("--usage", metavar="FILE", help="What containers use: CSV namespace,kind,name,container,resource,p95.")
 @jobs_option
 @until_option
+@premise_options
 @report_options(["metrics", "parting"])
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a variant is worse in any metric.")
 def compare(
@@ -61,6 +63,8 @@ def compare(
     usage: str | None,
     jobs: int,
     until: float | None,
+    replicas: str,
+    ignore: tuple[str, ...],
     output: str,
     table: str,
     is_exit_code: bool,
@@ -82,7 +86,7 @@ def compare(
         asked = [_variant(text) for text in variants]
         catalogue = asked_catalogue(catalogues, prices)
         used = None if usage is None else read_usage(usage)
-        shared = ComparedInput(scenario.read(), SimulationOptions(until_s=until), catalogue, used)
+        shared = ComparedInput(scenario.read(replicas, ignore), SimulationOptions(until_s=until), catalogue, used)
         with counted_progress("runs") as progress:
             report = compare_variants(
                 shared,

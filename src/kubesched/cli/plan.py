@@ -17,6 +17,7 @@ from kubesched.cli.planning import (
     AskedCluster,
     catalogue_options,
     cluster_options,
+    end_if_guessed,
     plan_watch,
     print_report,
     report_options,
@@ -175,6 +176,7 @@ def plan(
         for filename in filter(None, (write, certificate)):
             check_place(filename)
         report = _planned(asked, catalogues, prices, shapes, request)
+        end_if_guessed(report)
         _write_files(report, write, certificate)
     if output == "nodes":
         click.echo(_manifests(report), nl=False)

@@ -55,6 +55,8 @@ class AskedCluster:
     scheduler: SchedulerChoice
     seed: int
     tie_break: str
+    replicas: str = "current"
+    ignore: tuple[str, ...] = ()
 
     def read(self, *, needs_nodes: bool = True) -> tuple[SimulationInput, ChosenScheduler]:
         """Whatever is wrong with it is a KubeschedError; warnings are printed."""
@@ -66,7 +68,7 @@ class AskedCluster:
         chosen = self.scheduler.read()
         for note in chosen.notes:
             say_warning(note)
-        given = AskedScenario(self.filenames, self.server).read()
+        given = AskedScenario(self.filenames, self.server).read(self.replicas, self.ignore)
         if needs_nodes and not any(isinstance(item, Node) for item in given.objects):
             raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
         return given, chosen
@@ -90,6 +92,7 @@ class AskedCluster:
             seed=self.seed,
             workloads=expanded.workloads,
             bounds=expanded.bounds,
+            guesses=given.guesses,
             keeps_classes=keeps_classes,
         )
 
@@ -110,6 +113,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     @scheduler_options
     @seed_option
     @tie_break_option
+    @premise_options
     @wraps(command)
     def with_cluster(
         *args: Any,
@@ -120,14 +124,34 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         scheduler: SchedulerChoice,
         seed: int,
         tie_break: str,
+        replicas: str,
+        ignore: tuple[str, ...],
         **others: Any,
     ) -> None:
         server = ServerChoice(kubeconfig, context, live)
         if not filenames and not server.is_made:
             raise click.UsageError("a cluster is needed: -f FILE, or --live")
-        command(*args, asked=AskedCluster(filenames, server, scheduler, seed, tie_break), **others)
+        command(*args, asked=AskedCluster(filenames, server, scheduler, seed, tie_break, replicas, ignore), **others)
 
     return with_cluster
+
+
+def premise_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--replicas` and `--ignore`: what the cluster is supposed to be like."""
+    replicas = click.option(
+        "--replicas",
+        type=click.Choice(["current", "min", "max"]),
+        default="current",
+        show_default=True,
+        help="Autoscaled workloads have the least or most replicas that their HorizontalPodAutoscalers allow.",
+    )
+    ignore = click.option(
+        "--ignore",
+        type=click.Choice(["pending", "daemons", "static", "budgets"]),
+        multiple=True,
+        help="Leave these out: pods that wait, daemons, static pods, disruption budgets. Repeatable.",
+    )
+    return replicas(ignore(command))
 
 
 def catalogue_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -155,6 +179,29 @@ keep_option = click.option(
 )
 
 
+def _choose_strictness(ctx: click.Context, _: click.Parameter, is_strict: bool) -> None:
+    ctx.meta[_STRICT] = is_strict
+
+
+_STRICT = "kubesched.cli.strict"
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    callback=_choose_strictness,
+    expose_value=False,
+    help="What had to be guessed about the cluster is an error, and there is no report.",
+)
+
+
+def end_if_guessed(report: PlanningReport) -> None:
+    """With `--strict`."""
+    from kubesched.simulator.guesses import check_unguessed
+
+    if click.get_current_context().meta.get(_STRICT):
+        with told_in_a_line():
+            check_unguessed(report)
+
+
 class PlanningReport(Protocol):
     """What can be printed in every form."""
 
@@ -173,7 +220,8 @@ def report_options(tables: Sequence[str], *further: str) -> Callable[[Callable[.
     forms that this command prints itself."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        form = format_option("wide shows everything; csv prints one table (--table).", "csv", "markdown", *further)
+        told = "wide shows everything; csv prints one table (--table); html is what --report writes."
+        form = format_option(told, "csv", "markdown", "html", *further)
         table = click.option(
             "--table",
             type=click.Choice(list(tables)),
@@ -181,21 +229,24 @@ def report_options(tables: Sequence[str], *further: str) -> Callable[[Callable[.
             show_default=True,
             help="Table to print as csv.",
         )
-        return form(table(report_file_option(colour_option(command))))
+        return form(table(strict_option(report_file_option(colour_option(command)))))
 
     return with_options
 
 
 def print_report(report: PlanningReport, output: str, table: str) -> None:
-    """And writes the page, if one is asked for."""
+    """And writes the page, if one is asked for; nothing, if something was guessed and nothing is to be."""
     from kubesched.planning.report_pages import planning_page
 
+    end_if_guessed(report)
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
     elif output == "csv":
         print_csv(report.tables[table])
     elif output == "markdown":
         print_markdown(report.headline, report.tables, report.assumptions)
+    elif output == "html":
+        click.echo(planning_page(f"kubesched {click.get_current_context().info_name}", report).to_html(), nl=False)
     else:
         print_answer(report.render, output)
     write_report(lambda command: planning_page(command, report))

@@ -78,11 +78,11 @@ class AskedScenario:
     filenames: tuple[str, ...]
     server: ServerChoice
 
-    def read(self) -> SimulationInput:
-        """Whatever is wrong with it is a KubeschedError; warnings are printed."""
+    def read(self, replicas: str = "current", ignore: tuple[str, ...] = ()) -> SimulationInput:
+        """As it is, or as it is supposed to be. Whatever is wrong with it is a KubeschedError; warnings are printed."""
         from kubesched.simulator.loading import load
 
-        return load(given_cluster(self.filenames, self.server))
+        return load(given_cluster(self.filenames, self.server), replicas, ignore)
 
 
 def scenario_options(command: Callable[..., None]) -> Callable[..., None]:

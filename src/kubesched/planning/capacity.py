@@ -158,13 +158,10 @@ def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyR
         preempting = f"Copies preempt others: {who}."
     unasked = "Webhooks and autoscalers" if rules.has_quota else "Quotas, limit ranges, webhooks and autoscalers"
     yield f"{preempting} {unasked} are not asked."
-    infos = (*world.cluster.placed.values(), *world.cluster.pending.values())
-    n_silent = sum(not info.resources.requests for info in infos)
-    if n_silent:
-        yield f"{counted(n_silent, 'pod')} request nothing, so there is always room for them."
     yield from told(*runs.kept)
     if len(runs.all) > 1:
         yield f"{len(runs.all)} runs: {counted(runs.n_seeds, 'seed')}, {counted(runs.n_orders, 'order')} of arrival."
+    yield from world.guesses
 
 
 # -- runs: other seeds, other orders -----------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ from kubesched.planning.check_report import (
 from kubesched.planning.outage import outage
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.planning.upgrade import upgrade
+from kubesched.simulator.guesses import guesses_about
 from kubesched.simulator.library import load
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
@@ -169,7 +170,9 @@ class CheckRun:
 
     def report(self) -> CheckReport:
         results = tuple(self._result(rule) for rule in self.asked.checks)
-        return CheckReport(self.asked.metadata.name, results, self.asked.seeds, self.source)
+        return CheckReport(
+            self.asked.metadata.name, results, self.asked.seeds, self.source, guesses_about(self._whole.found)
+        )
 
     def _result(self, rule: Rule) -> RuleResult:
         kind = rule.kinds[0]

@@ -20,6 +20,9 @@ from kubesched.explanation.layout import Style, Tone, counted, wrapped
 from kubesched.k8s.loaded_cluster import files_of
 from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 from kubesched.planning.html_report import ReportAsPage
+from kubesched.simulator.column_table import ColumnKind, ColumnTable
+
+TEXT = ColumnKind.UTF8
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,7 @@ class CheckReport(ReportAsPage):
     results: tuple[RuleResult, ...]
     seeds: int
     check_file: str = ""
+    assumptions: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -218,8 +222,27 @@ class CheckReport(ReportAsPage):
         verb = "Failed" if self.failed else "Undecided"
         return f"{verb}: {len(bad)} of {n}. {bad[0].name}: {bad[0].headline}"
 
+    @property
+    def tables(self) -> dict[str, ColumnTable]:
+        """`checks`, and `findings` of those that did not pass."""
+        checks = [(one.name, one.rule, one.passed.value, one.headline) for one in self.results]
+        findings = [
+            (one.name, found.about or None, found.message, *_place(found.position))
+            for one in self.results
+            for found in one.findings
+        ]
+        return {
+            "checks": ColumnTable({"check": TEXT, "rule": TEXT, "result": TEXT, "found": TEXT}, checks),
+            "findings": ColumnTable(
+                {"check": TEXT, "about": TEXT, "message": TEXT, "file": TEXT, "line": ColumnKind.INT64}, findings
+            ),
+        }
+
+    def render(self, style: Style) -> str:
+        return render_check(self, style)
+
     def __str__(self) -> str:
-        return render_check(self, Style())
+        return self.render(Style())
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -228,6 +251,7 @@ class CheckReport(ReportAsPage):
             "undecided": self.undecided,
             "seeds": self.seeds,
             "checks": [one.to_dict() for one in self.results],
+            "assumptions": list(self.assumptions),
         }
 
     def to_junit(self) -> str:
@@ -241,6 +265,10 @@ class CheckReport(ReportAsPage):
     def to_markdown(self) -> str:
 
         return markdown(self)
+
+
+def _place(position: Position | None) -> tuple[str | None, int | None]:
+    return (None, None) if position is None else (str(position.file), position.line)
 
 
 _MARKS = {Passed.YES: "ok  ", Passed.NO: "FAIL", Passed.UNDECIDED: "?   "}
@@ -257,6 +285,8 @@ def render_check(found: CheckReport, style: Style) -> str:
             lines += wrapped(f"{about}{finding.message}", indent=8, hanging=2, width=style.width)
         if len(one.findings) > len(shown):
             lines.append(f"        and {len(one.findings) - len(shown)} more (-o wide)")
+    if found.assumptions:
+        lines += ["", style.heading("Assumptions"), *(f"  {text}" for text in found.assumptions)]
     return "\n".join(lines)
 
 

@@ -388,6 +388,7 @@ def _assumptions(
     for variant in variants:
         if variant.resizing is not None:
             yield f"{variant.name}: {variant.resizing.told(shared.given.objects)}"
+    yield from shared.given.guesses
 
 
 def compare(

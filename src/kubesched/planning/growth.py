@@ -170,7 +170,7 @@ def growth(
         grown,
         step * n_steps if failed[1] else None,
         *failed,
-        (pending, f"{steps} {way.assumption}"),
+        (pending, f"{steps} {way.assumption}", *world.guesses),
         seed,
     )
 

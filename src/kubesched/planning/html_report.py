@@ -13,11 +13,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from kubesched.explanation.layout import readable
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
+from kubesched.simulator.guesses import check_unguessed
 
 MOST_ROWS = 300
 _MOST_TABLE_BYTES = 180_000
@@ -88,6 +89,11 @@ class ReportAsPage:
     command: ClassVar[str]
     """`kubesched outage`."""
 
+    if TYPE_CHECKING:
+
+        @property
+        def assumptions(self) -> tuple[str, ...]: ...
+
     def to_page(self) -> ReportPage:
         from kubesched.planning.report_pages import page_of
 
@@ -96,6 +102,11 @@ class ReportAsPage:
     def to_html(self) -> str:
         """The report as one page that needs nothing else, as `--report` writes it."""
         return self.to_page().to_html()
+
+    def strictly(self) -> Self:
+        """The report, if nothing had to be guessed about the cluster. Raises GuessedError, which names each guess."""
+        check_unguessed(self)
+        return self
 
     def _repr_html_(self) -> str:
         """As notebooks show it."""

@@ -316,7 +316,11 @@ def measure(
         resources=tuple(resource_use(world.cluster)),
         moves=_moves(world, watch),
         tiers=tuple(_tiers(world, given, own, config, registry, seed)),
-        assumptions=tuple(_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending))),
+        assumptions=(
+            *_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending)),
+            *given.guesses,
+            *world.guesses,
+        ),
     )
 
 

@@ -25,7 +25,6 @@ from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.requests import PODS, pod_resources
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
@@ -45,6 +44,7 @@ from kubesched.planning.outage_report import (
 from kubesched.planning.outage_trials import OutageTrials
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
+from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
 from kubesched.simulator.options import SimulationOptions
@@ -381,17 +381,13 @@ class OutagePlayer:
     def _assumptions(self, rules: OutageRules) -> Iterable[str]:
         if not rules.gone:
             yield "The failed nodes stay as objects, NotReady; --gone deletes them, as clouds do."
-        n_silent = sum(
-            isinstance(item, Pod) and not pod_resources(item).requests.keys() - {PODS} for item in self.given.objects
-        )
-        if n_silent:
-            yield f"{n_silent} pods have no requests, so there is always room for them."
         if self.keep:
             yield "Room to keep stands for pods of the lowest priority: it is lost if others need it."
         if rules.force_delete_after_s is None:
             yield "Nobody adds nodes, and nobody deletes pods by force (--force-delete-after)."
         else:
             yield "Nobody adds nodes."
+        yield from (*self.given.guesses, *extender_guess(self.config))
 
 
 def _without_headroom(result: CaseResult) -> CaseResult:

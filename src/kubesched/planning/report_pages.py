@@ -31,7 +31,6 @@ from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
-    from kubesched.planning.check_report import CheckReport
     from kubesched.simulator.report import SimulationReport
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -49,8 +48,7 @@ class TabledReport(Protocol):
 
 def page_of(report: Any) -> ReportPage:
     """Of any report of planning."""
-    made = check_page if report.command == "kubesched check" else planning_page
-    return made(report.command, report)
+    return planning_page(report.command, report)
 
 
 def planning_page(command: str, report: TabledReport) -> ReportPage:
@@ -92,26 +90,6 @@ def _worst_first(name: str, found: ColumnTable) -> ColumnTable:
 
 
 # -- the tables of reports that have none ------------------------------------------------------------------------------
-
-
-def check_page(command: str, report: CheckReport) -> ReportPage:
-    from kubesched.planning.check_report import render_check
-
-    checks = [(one.name, one.rule, one.passed.value, one.headline) for one in report.results]
-    findings = [
-        (one.name, found.about or None, found.message, *_place(found.position))
-        for one in report.results
-        for found in one.findings
-    ]
-    tables = {
-        "checks": ColumnTable({"check": TEXT, "rule": TEXT, "result": TEXT, "found": TEXT}, checks),
-        "findings": ColumnTable({"check": TEXT, "about": TEXT, "message": TEXT, "file": TEXT, "line": INT}, findings),
-    }
-    return page(command, lambda style: render_check(report, style), tables)
-
-
-def _place(position: Any) -> tuple[str | None, int | None]:
-    return (None, None) if position is None else (str(position.file), position.line)
 
 
 def simulation_page(command: str, report: SimulationReport) -> ReportPage:

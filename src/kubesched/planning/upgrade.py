@@ -36,6 +36,7 @@ from kubesched.planning.rolling_upgrade import (
 from kubesched.planning.upgrade_report import UpgradeOutcome, UpgradeReport
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
+from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
 from kubesched.simulator.options import SimulationOptions
@@ -219,6 +220,7 @@ class UpgradePlayer:
         if not strategy.reboots and self.to_shape is None:
             yield "New nodes are like those they replace, in the same zone."
         yield "Nobody else adds or removes nodes meanwhile; autoscalers and webhooks are not asked."
+        yield from (*self.given.guesses, *extender_guess(self.config))
 
 
 def _relabelled(node: Node, labels: dict[str, str]) -> Node:

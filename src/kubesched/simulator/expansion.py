@@ -36,9 +36,11 @@ from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import Quantity, parse
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.k8s.workloads.actions import Bursts, CreateObject, SeededNames
+from kubesched.k8s.workloads.actions import Bursts, CreateObject, DeleteObject, Plan, SeededNames, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError, with_object_defaults
 from kubesched.k8s.workloads.daemon_sets import DaemonRules, with_daemon_tolerations
+from kubesched.k8s.workloads.deployments import find_current
+from kubesched.k8s.workloads.pod_states import is_active
 from kubesched.simulator.loading import SimulationInput, check
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import bursts_for
@@ -93,9 +95,13 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
         unseen = list(makers.values())  # of one that was given twice, as it became
         while unseen:
             item = unseen.pop(0)
+            item = store.find(type(item), item.key) or item
+            if isinstance(item, Deployment):
+                unseen += _resized(store, rules, item)
             if isinstance(item, StatefulSet):
                 item = replace(item, spec=replace(item.spec, pod_management_policy="Parallel"))
             planned = rules.plan(item)
+            _end_surplus(store, item, planned)
             wanted = [action.item for action in planned.actions if isinstance(action, CreateObject)]
             if planned.n_held_back and not wanted:
                 text = f"{planned.n_held_back:,} of its pods are not made: they are more than the nodes could ever hold"
@@ -114,6 +120,26 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
         tuple(item for kind in MAKES_PODS for item in store.of(kind).values()),
         (*store.of(ResourceQuota).values(), *store.of(LimitRange).values()),
     )
+
+
+def _resized(store: ClusterStore, rules: ControllerRules, owner: Deployment) -> list[ReplicaSet]:
+    """The set of a Deployment that was scaled, and that is not being rolled out, has its size."""
+    sets = store.owned(owner.metadata.uid, ReplicaSet)
+    current = find_current(owner, sets)
+    if current is None or any(known.spec.replicas != 0 for known in sets if known is not current):
+        return []
+    planned = [action.item for action in rules.plan(owner).actions if isinstance(action, UpdateObject)]
+    return [store.update(item) for item in planned if isinstance(item, ReplicaSet)]
+
+
+def _end_surplus(store: ClusterStore, owner: KubeObject, planned: Plan) -> None:
+    """The pods beyond the number that a set wants are gone; which ones, its controller says."""
+    if not isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
+        return
+    n_surplus = sum(map(is_active, store.owned(owner.metadata.uid, Pod))) - (n_wanted(owner) or 0)
+    gone = [action.item for action in planned.actions if isinstance(action, DeleteObject)]
+    for pod in gone[: max(0, n_surplus)]:
+        store.remove(pod)
 
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job | CronJob

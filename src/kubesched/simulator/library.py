@@ -25,6 +25,7 @@ from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.options import OptionError, SimulationOptions
+from kubesched.simulator.premises import supposing
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.report_tables import QueueSampler
 from kubesched.simulator.run import run_simulation
@@ -32,20 +33,28 @@ from kubesched.simulator.sequence import PlacedSequence
 from kubesched.simulator.trial import LoadedWorld
 
 
-def load(*sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any]) -> LoadedCluster:
+def load(
+    *sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    replicas: str = "current",
+    ignore: Sequence[str] = (),
+) -> LoadedCluster:
     """Reads a cluster once, to ask about it often: `load("dump.json", "app/")`.
 
     A source is the path of a file or a directory, a YAML or JSON text, a manifest as a dictionary, a list of these, or
     a cluster that was loaded before. A text that has a newline, or is a mapping, is YAML; any other is a path. Objects
     of kinds that scheduling does not look at are left out (`ignored`). If it is a dump from which kinds were left out
     that it looks at, a `KubeschedWarning` says of each what follows.
+
+    With `replicas="min"` or `"max"`, autoscaled workloads have the least or most replicas that their
+    HorizontalPodAutoscalers allow. `ignore` leaves out `pending` pods, `daemons`, `static` pods, or disruption
+    `budgets`.
     """
     found = LoadedCluster(read_objects((), SIMULATED_KINDS))
     for source in sources:
         found = found.beside(read_objects(source, SIMULATED_KINDS))
     for line in missing_in(found.found, "the cluster", is_simulation=True):
         warnings.warn(line, KubeschedWarning, stacklevel=2)
-    return found
+    return LoadedCluster(supposing(found.found, replicas, ignore)[0])
 
 
 def world(
@@ -65,7 +74,8 @@ def world(
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
-    given = expand(loading.load(load(*sources).found), seed)
+    loaded = loading.load(load(*sources).found)
+    given = expand(loaded, seed)
     return LoadedWorld(
         given.objects,
         assembled.config,
@@ -75,6 +85,7 @@ def world(
         refused=given.refused,
         workloads=given.workloads,
         bounds=given.bounds,
+        guesses=loaded.guesses,
         keeps_classes=class_cache,
     )
 

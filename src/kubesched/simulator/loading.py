@@ -28,7 +28,7 @@ from kubesched.k8s.model.core import (
     ReplicationController,
 )
 from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
-from kubesched.k8s.model.limits import LimitRange, ResourceQuota
+from kubesched.k8s.model.limits import HorizontalPodAutoscaler, LimitRange, ResourceQuota
 from kubesched.k8s.model.manifests import Kinds, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError
@@ -39,6 +39,8 @@ from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.replicas import ShareError, share_of
+from kubesched.simulator.guesses import guesses_about
+from kubesched.simulator.premises import supposing
 from kubesched.simulator.scenario import SCENARIO_GROUP, SIMULATED_OBJECTS, Scenario, ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.admission import MOST_PODS
 
@@ -60,7 +62,12 @@ def _with_uid(item: KubeObject, known: dict[tuple[str, str, str], str]) -> KubeO
     return replace(item, metadata=replace(item.metadata, uid=uid))
 
 
-SIMULATED_KINDS: Kinds = {**SIMULATED_OBJECTS, (SCENARIO_GROUP, "Scenario"): Scenario}
+SIMULATED_KINDS: Kinds = {
+    **SIMULATED_OBJECTS,
+    (SCENARIO_GROUP, "Scenario"): Scenario,
+    ("autoscaling", "HorizontalPodAutoscaler"): HorizontalPodAutoscaler,
+}
+"""What is read: autoscalers are for those who suppose workloads to be at their least or most (`premises`)."""
 
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
 _ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
@@ -74,6 +81,8 @@ class SimulationInput:
     objects: tuple[KubeObject, ...]
     """In the order in which they are to be created: what others refer to first, what makes pods last."""
     steps: tuple[ScenarioStep, ...]
+    guesses: tuple[str, ...] = ()
+    """What has to be supposed about it: `guesses`, and what was supposed on purpose (`premises`)."""
 
     @property
     def ends_by_itself(self) -> bool:
@@ -82,9 +91,11 @@ class SimulationInput:
         return not any(_recurs(item) for item in (*self.objects, *later))
 
 
-def load(found: Manifests) -> SimulationInput:
-    """Raises ManifestError."""
-    objects = [item for item in found.objects if not isinstance(item, Scenario)]
+def load(found: Manifests, replicas: str = "current", ignore: Sequence[str] = ()) -> SimulationInput:
+    """As it is, or as a question supposes it to be (`premises.supposing`). Raises ManifestError and PremiseError."""
+    found, supposed = supposing(found, replicas, ignore)
+    guesses = guesses_about(found)
+    objects = [item for item in found.objects if not isinstance(item, Scenario | HorizontalPodAutoscaler)]
     scenarios = [(item, found.source_of(item)) for item in found.objects if isinstance(item, Scenario)]
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
     first: dict[bytes, KubeObject] = {}
@@ -101,7 +112,7 @@ def load(found: Manifests) -> SimulationInput:
         for item in step.objects:
             check(item, None, step.source)
     shared = [_sharing_spec(item, first) for item in with_uids_of_references(objects)]
-    return SimulationInput(tuple(sorted(shared, key=_place_in_order)), tuple(steps))
+    return SimulationInput(tuple(sorted(shared, key=_place_in_order)), tuple(steps), (*supposed, *guesses))
 
 
 def _shape(item: KubeObject) -> bytes | None:

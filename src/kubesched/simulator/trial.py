@@ -36,6 +36,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.queue import QueuedPodInfo
+from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.loading import check
 from kubesched.simulator.run import without_extenders
 from kubesched.simulator.settling import PendingPod, Settled, Settling, TrialError
@@ -61,6 +62,7 @@ class LoadedWorld:
         refused: Sequence[str] = (),
         workloads: Sequence[KubeObject] = (),
         bounds: Sequence[KubeObject] = (),
+        guesses: Sequence[str] = (),
         keeps_classes: bool | None = True,
     ) -> None:
         """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
@@ -73,6 +75,8 @@ class LoadedWorld:
         """What makes pods, for questions about who would make which; the scheduler looks at none of it."""
         self.bounds = tuple(bounds)
         """Quotas and limit ranges, for questions about which pods an API server would let in."""
+        self.guesses = (*guesses, *extender_guess(config))
+        """What had to be supposed about the cluster: reports tell it."""
         if keeps_classes is None:
             keeps_classes = len({id(info.signature) for info in self.cluster.placed.values()}) <= _FEW_KINDS
         self._ties = ByName() if tie_break == "name" else Seeded(seed)

@@ -113,6 +113,18 @@ def test_what_waited_before_is_not_the_change_s_fault(tmp_path: Path) -> None:
     assert kubesched.check(path).passed
 
 
+def test_a_workload_of_the_cluster_that_is_to_be_larger_must_fit_with_its_new_pods(tmp_path: Path) -> None:
+    before = _deployment("web", 2)
+    before["metadata"]["uid"] = "d"
+    about = {"name": "web-1", "namespace": "shop", "uid": "s"}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    made = {**before, "kind": "ReplicaSet", "metadata": {**about, "ownerReferences": [owner]}}
+    path = _write(tmp_path, [_node("n1"), before, made], [_deployment("web", 5)], FITS)
+    (result,) = kubesched.check(path).failed
+    assert result.headline == "1 pod would stay pending"
+    assert _write(tmp_path, [_node("n1"), before, made], [_deployment("web", 4)], FITS) and kubesched.check(path).passed
+
+
 def test_a_rollout_needs_room_for_its_surge(tmp_path: Path) -> None:
     rolling = {"name": "rollout", "fits": {"rollingUpdate": True}}
     path = _write(tmp_path, [_node("n1")], [_deployment("web", 4)], FITS, rolling)

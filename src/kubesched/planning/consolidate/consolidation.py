@@ -42,6 +42,7 @@ from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
 from kubesched.planning.node_groups import group_of, nodes_of
 from kubesched.planning.resting_workloads import PodOwners
+from kubesched.simulator.guesses import Guess
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
 
@@ -308,11 +309,13 @@ class Consolidation:
             yield "Nothing says what nodes cost, so each counts as one; --catalogue has prices."
         elif self._prices.unknown:
             n = len(self._prices.unknown)
-            yield f"{counted(n, 'node')} without a known price {'counts' if n == 1 else 'count'} as free of charge."
+            count = "counts" if n == 1 else "count"
+            yield Guess(f"{counted(n, 'node')} without a known price {count} as free of charge.")
         yield from told(*self._kept_free)
         yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
         yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not asked."
+        yield from self._world.guesses
 
 
 class BudgetError(KubeschedError, ValueError):

@@ -22,6 +22,7 @@ from kubesched.planning.plan.reading import ReadProblem
 from kubesched.planning.plan.report import WITHIN, Alternative, BoughtNodes, NewNode, PlanReport
 from kubesched.planning.plan.request import FILL_AFTER, IN_TURN, PlannedWorld, PlanRequest
 from kubesched.planning.plan.search import MixSearch
+from kubesched.simulator.guesses import Guess
 from kubesched.simulator.loading import SimulationInput
 
 _QUICK = 20_000
@@ -277,14 +278,11 @@ def _assumptions(facts: PlanFacts) -> list[str]:
             f"Nodes of a later turn have soft taints ({FILL_AFTER}1, ...: PreferNoSchedule): the scheduler takes them "
             "where those before have no room. Nodes that are written have them."
         )
-    silent = sum(1 for key in problem.pods if not problem.requests.get(key))
-    if silent:
-        found.append(f"{silent} pods request nothing: they take no room but a place.")
     for reason, n in problem.left_out.items():
         found.append(f"{n} pending pods {reason} are not planned for.")
-    found += [f"Not admitted: {refusal}" for refusal in facts.planned.refused[:3]]
+    found += [Guess(f"Not admitted: {refusal}") for refusal in facts.planned.refused[:3]]
     if facts.n_unpriced:
-        found.append(f"{facts.n_unpriced} offers without a price are left out.")
+        found.append(Guess(f"{facts.n_unpriced} offers without a price are left out."))
     if request.survive:
         what = request.survive
         found.append(f"A failed {what} is gone with its nodes, and pods without a controller with it.")
@@ -293,4 +291,4 @@ def _assumptions(facts: PlanFacts) -> list[str]:
     found.append("Autoscalers, webhooks and operators are not asked. Prices are those of the catalogue.")
     if not has_solver():
         found.append("Without scipy (pip install '.[plan]' in a clone) the bound is the aggregate one, a weaker one.")
-    return found
+    return [*found, *facts.given.guesses, *facts.planned.world.guesses]
