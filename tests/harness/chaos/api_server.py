@@ -17,7 +17,7 @@ from harness.chaos.extender import answer_call
 from kubesched.framework.effects import BindPod, CallExtender, Done
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.simulator.api_model import EffectInterpreter, TypedStore, delete_pod
 
@@ -32,6 +32,7 @@ KINDS: Mapping[str, type[KubeObject]] = {
     "budgets": PodDisruptionBudget,
     "pods": Pod,
     "groups": PodGroup,
+    "composites": CompositePodGroup,
 }
 KIND_OF = {kind: name for name, kind in KINDS.items()}
 _CLUSTER_WIDE = {StorageClass, Node, PersistentVolume}

@@ -16,6 +16,7 @@ CLAIM_NAMES = tuple(f"c{i}" for i in range(5))
 VOLUME_NAMES = ("v0", "v1", "v2")
 APPS = ("web", "db")
 GROUP_NAMES = ("g0", "g1")
+COMPOSITE_NAMES = ("c0", "c1")
 
 PodFeature = tuple[str, float, tuple[object, ...]]
 """A setting of pods, how many of the pods have it in a run that knows it, and its values."""
@@ -50,9 +51,17 @@ PERMITS: PodFeature = ("permit", 0.5, (3, 30, 30, "deny"))
 class Dice:
     """Chance, and which features pods of this run may have."""
 
-    def __init__(self, random: Random, features: Sequence[PodFeature], *, gives_priorities: bool = True) -> None:
+    def __init__(
+        self,
+        random: Random,
+        features: Sequence[PodFeature],
+        *,
+        gives_priorities: bool = True,
+        gives_parents: bool = False,
+    ) -> None:
         """Without `gives_priorities`, groups and their pods have none."""
         self.random = random
+        self._gives_parents = gives_parents
         self._features = features
         self._gives_priorities = gives_priorities
 
@@ -85,7 +94,22 @@ class Dice:
                 settings[key] = 1
         if not self._gives_priorities:
             del settings["priority"]
+        if self._gives_parents and random.random() < 0.8:
+            settings["parent"] = random.choice(COMPOSITE_NAMES)
         return ChaosStep.of("group", name, **settings)
+
+    def composite(self, name: str) -> ChaosStep:
+        """Now and then two are each other's parents, or one its own."""
+        random = self.random
+        settings: dict[str, object] = {"gang": random.choice((0, 1, 1, 2)), "priority": random.choice((0, 1, 5, 10))}
+        for key in ("whole", "near"):
+            if random.random() < 0.3:
+                settings[key] = 1
+        if not self._gives_priorities:
+            del settings["priority"]
+        if random.random() < 0.3:
+            settings["parent"] = random.choice(COMPOSITE_NAMES)
+        return ChaosStep.of("composite", name, **settings)
 
     def claim(self, name: str) -> ChaosStep:
         return ChaosStep.of("claim", name, **{"class": self.random.choice(("made", "local"))})

@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.chaos.api_server import KINDS
-from harness.chaos.dice import APPS, CLAIM_NAMES, GROUP_NAMES, NODE_NAMES, POD_NAMES, VOLUME_NAMES, Dice
+from harness.chaos.dice import (
+    APPS,
+    CLAIM_NAMES,
+    COMPOSITE_NAMES,
+    GROUP_NAMES,
+    NODE_NAMES,
+    POD_NAMES,
+    VOLUME_NAMES,
+    Dice,
+)
 from harness.chaos.simulation import Simulation
 from harness.chaos.trace import ChaosStep
 from harness.chaos.turnstile import PERMIT_LABEL
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, is_fully_bound
 
 Draw = Callable[[Dice, Simulation], ChaosStep | None]
@@ -96,6 +105,15 @@ def _unfinished_claim(verb: str) -> Draw:
 
 def _group(dice: Dice, _sim: Simulation) -> ChaosStep:
     return dice.group(dice.random.choice(GROUP_NAMES))
+
+
+def _composite(dice: Dice, _sim: Simulation) -> ChaosStep:
+    return dice.composite(dice.random.choice(COMPOSITE_NAMES))
+
+
+def _drop_composite(dice: Dice, sim: Simulation) -> ChaosStep | None:
+    names = [group.name for group in sim.server.all(CompositePodGroup).values()]
+    return ChaosStep.of("drop", "composite", dice.random.choice(names)) if names else None
 
 
 def _drop_group(dice: Dice, sim: Simulation) -> ChaosStep | None:
@@ -207,7 +225,10 @@ def _allow(dice: Dice, sim: Simulation) -> ChaosStep | None:
 
 def _restart(dice: Dice, sim: Simulation) -> ChaosStep:
     random = dice.random
-    kinds = [kind for kind in KINDS if kind != "groups" or sim.options.number("groups")]
+    groups = sim.options.number("groups")
+    kinds = [
+        kind for kind in KINDS if (kind != "groups" or groups) and (kind != "composites" or groups == WITH_COMPOSITES)
+    ]
     return ChaosStep.of("restart", first=random.choice(kinds), lag=random.choice((0, 0, 2, 5)))
 
 
@@ -315,3 +336,9 @@ PAUSES: dict[str, tuple[float, Draw]] = {
 
 GROUPS: dict[str, tuple[float, Draw]] = {"group": (4, _group), "drop group": (0.5, _drop_group)}
 """The same for runs with pod groups."""
+
+COMPOSITES: dict[str, tuple[float, Draw]] = {"composite": (4, _composite), "drop composite": (1, _drop_composite)}
+"""And for runs with groups of groups."""
+
+WITH_COMPOSITES = 4
+"""The option `groups` of such runs."""

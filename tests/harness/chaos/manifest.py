@@ -39,12 +39,18 @@ from kubesched.k8s.model.scheduling import (
     MODE_POD,
     MODE_POD_GROUP,
     BasicSchedulingPolicy,
+    CompositeGangSchedulingPolicy,
+    CompositePodGroup,
+    CompositePodGroupSchedulingPolicy,
+    CompositePodGroupSpec,
+    DisruptionMode,
     GangSchedulingPolicy,
     PodGroup,
     PodGroupSchedulingConstraints,
     PodGroupSchedulingPolicy,
     PodGroupSpec,
     TopologyConstraint,
+    WholeOrSingle,
 )
 from kubesched.k8s.model.storage import (
     PersistentVolume,
@@ -186,6 +192,27 @@ def group_of(step: ChaosStep) -> PodGroup:
             policy,
             scheduling_constraints=near,
             disruption_mode=MODE_POD_GROUP if step.get("whole") else MODE_POD,
+            priority=step.number("priority"),
+            parent_composite_pod_group_name=step.get("parent"),
+        ),
+    )
+
+
+def composite_of(step: ChaosStep) -> CompositePodGroup:
+    """The same for groups."""
+    gang = step.number("gang")
+    policy = CompositePodGroupSchedulingPolicy(
+        basic=None if gang else BasicSchedulingPolicy(), gang=CompositeGangSchedulingPolicy(gang) if gang else None
+    )
+    near = PodGroupSchedulingConstraints((TopologyConstraint(ZONE),)) if step.get("near") else None
+    whole = WholeOrSingle()
+    return CompositePodGroup(
+        metadata=ObjectMeta(name=step.names[0], namespace=NAMESPACE),
+        spec=CompositePodGroupSpec(
+            step.get("parent"),
+            scheduling_policy=policy,
+            scheduling_constraints=near,
+            disruption_mode=DisruptionMode(all=whole) if step.get("whole") else DisruptionMode(single=whole),
             priority=step.number("priority"),
         ),
     )

@@ -5,8 +5,9 @@ checks that what can be scheduled is. Both raise `Violation`.
 
 Options (first line of a trace): `seed` for ties between nodes (0: by name), `strict=1` for a queue that never flushes
 pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin;
-`groups=1` for gangs, `groups=2` for gangs that stay in one zone, `groups=3` for gangs that preempt as a whole; `next=1`
-for the scheduler of v1.37, `next=2` for that with groups whose pods all have the group's priority;
+`groups=1` for gangs, `groups=2` for gangs that stay in one zone, `groups=3` for gangs that preempt as a whole,
+`groups=4` for groups of groups; `next=1` for the scheduler of v1.37, `next=2` for that with groups whose pods
+all have the group's priority;
 `extender=1` for an extender that filters and prioritizes, `extender=2` for one that binds, too.
 """
 
@@ -47,6 +48,7 @@ _GATES = (
     _GANGS,
     (*_GANGS, "TopologyAwareWorkloadScheduling"),
     (*_GANGS, "WorkloadAwarePreemption"),
+    (*_GANGS, "TopologyAwareWorkloadScheduling", "CompositePodGroup"),
 )
 """By the option `groups`."""
 NEVER_S = 1e9

@@ -11,6 +11,7 @@ from random import Random
 
 from harness.chaos.dice import (
     CLAIM_NAMES,
+    COMPOSITE_NAMES,
     GROUP_NAMES,
     MEMBERS,
     NODE_NAMES,
@@ -21,7 +22,7 @@ from harness.chaos.dice import (
     VOLUME_NAMES,
     Dice,
 )
-from harness.chaos.draws import DRAWS, GROUPS, PAUSES, end_of_pause
+from harness.chaos.draws import COMPOSITES, DRAWS, GROUPS, PAUSES, WITH_COMPOSITES, end_of_pause
 from harness.chaos.simulation import Simulation
 from harness.chaos.trace import ChaosStep
 
@@ -32,7 +33,7 @@ _MAKE_ROOM = ("delete", "terminate", "done", "node", "drop node", "other", "resi
 """What crowded runs leave out, in which pods get a place by eviction or not at all."""
 
 _FAILS_EVICTIONS = ("refuse", "lose", "timeout")
-_ALL_DRAWS = {**DRAWS, **PAUSES, **GROUPS}
+_ALL_DRAWS = {**DRAWS, **PAUSES, **GROUPS, **COMPOSITES}
 _WITHOUT_PAUSES = 0.4
 _LAST_WORD = 0.5
 """How often a run ends with a step that later ones would heal."""
@@ -40,12 +41,22 @@ _LAST_WORD = 0.5
 
 FIRST_WITH_GROUPS = 1_000_000
 """From this seed on runs have pod groups."""
+FIRST_WITH_COMPOSITES = 2_000_000
+"""From this seed on they have groups of groups, too, and the scheduler is that of v1.37."""
 EQUAL_PRIORITIES = 2
 """The option `next` of runs in which pods of a group have its priority and one preemption policy, as v1.37 demands."""
 
 
 def options_for(seed: int) -> ChaosStep:
     random = Random(f"options {seed}")
+    if seed >= FIRST_WITH_COMPOSITES:
+        return ChaosStep.of(
+            "options",
+            seed=seed if random.random() < 0.7 else 0,
+            groups=WITH_COMPOSITES,
+            strict=int(random.random() < 0.5),
+            next=1 if random.random() < 0.2 else EQUAL_PRIORITIES,
+        )
     if seed >= FIRST_WITH_GROUPS:
         return ChaosStep.of(
             "options",
@@ -80,7 +91,13 @@ class Weather:
         self._has_groups = bool(options.number("groups"))
         if self._has_groups:
             features.append(MEMBERS)
-        self._dice = Dice(random, features, gives_priorities=options.number("next") != EQUAL_PRIORITIES)
+        self._has_composites = options.number("groups") == WITH_COMPOSITES
+        self._dice = Dice(
+            random,
+            features,
+            gives_priorities=options.number("next") != EQUAL_PRIORITIES,
+            gives_parents=self._has_composites,
+        )
         self._has_claims = any(name == "claim" for name, _, _ in features)
         wanted = {verb for feature, _, _ in features for verb in VERBS_OF_FEATURE.get(feature, ())}
         self._verbs = list(DRAWS)
@@ -88,6 +105,9 @@ class Weather:
         if self._has_groups:
             self._verbs += GROUPS
             self._weights += [weight for weight, _ in GROUPS.values()]
+        if self._has_composites:
+            self._verbs += COMPOSITES
+            self._weights += [weight for weight, _ in COMPOSITES.values()]
         self.n_steps = random.choice((40, 80, 160, 300))
         self._add_pauses(Random(f"time and sleep {seed}"))
 
@@ -119,6 +139,8 @@ class Weather:
             steps += [*map(dice.claim, CLAIM_NAMES), *(dice.volume(name, names) for name in VOLUME_NAMES[:2])]
         if self._has_groups:
             steps += map(dice.group, GROUP_NAMES)
+        if self._has_composites:
+            steps += map(dice.composite, COMPOSITE_NAMES)
         return [*steps, ChaosStep("deliver")]
 
     def is_over_after(self, step: ChaosStep) -> bool:

@@ -183,11 +183,19 @@ class CompositeDraw(ScenarioDraw):
         if self._chance.random() < 0.6:
             of_pods = of_group
         self._members(self._int(1, 3), priority=of_group, of_pods=of_pods)
+        self._say_it()
 
     def _calm_tree(self) -> None:
         self._nodes(2, cpu=2)
         self._victims("low", self._int(2, 4))
         self._tree(self._int(1, 2), None, priority=self._chance.choice((CALM, "high")))
+        self._say_it()
+
+    def _say_it(self) -> None:
+        """A group has to say what its class does, if that is not the default."""
+        for one in self._steps[1].created:
+            if one["kind"] != "Pod" and one["spec"].get("priorityClassName") == CALM:
+                one["spec"]["preemptionPolicy"] = "Never"
 
     # -- their parts ---------------------------------------------------------------------------------------------------
 

@@ -10,22 +10,24 @@ from harness.chaos.checks.violation import Violation
 from kubesched.framework.groups import GroupCycle
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup, is_composite
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.group_cycle import GroupAttempt
 from kubesched.scheduler.engine.group_trial import GroupTrial
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.placements import choose_placement
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.newer.composites import TreeTrial
 from kubesched.scheduler.newer.groups import NewerTrial
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 if TYPE_CHECKING:
     from harness.chaos.simulation import Simulation
 
-WITH_TOPOLOGY = 2
+WITH_TOPOLOGY = (2, 4)
 SCHEDULED = "what can be scheduled is scheduled"
 LEFT = "nothing is left behind"
 
@@ -64,8 +66,10 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
     """No group that waits would fit, tried as a whole; be it that some of its pods have a node already."""
     assert cluster.groups is not None
     is_next = bool(sim.options.number("next"))
-    for key in sorted(cluster.groups.names()):
-        state = cluster.groups.get(key)
+    forest = cluster.forest
+    keys = cluster.groups.names() if forest is None else filter(None, map(forest.root_of, cluster.groups.names()))
+    for key in sorted(set(keys)):
+        state = cluster.group_members(key)
         assert state is not None
         waiting = [pod for pod in state.unscheduled_pods() if not pod.pod.is_terminating]
         pods = sorted(waiting, key=lambda pod: _turn(sim, pod))
@@ -78,7 +82,13 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
             continue
         pods = entering
         trial, group = (NewerTrial if is_next else GroupTrial)(cluster, scheduler, 0.0), GroupCycle(key, pods)
-        if sim.options.number("groups") == WITH_TOPOLOGY:
+        if is_composite(key):
+            attempt = GroupAttempt(group, [], scheduler, 0.0, 0.0, trial)
+            outcomes = TreeTrial(cluster, attempt, reasons=True).run(key)
+            outcome = outcomes[key]
+            outcome.members = [member for one in outcomes.values() if one.status.is_success for member in one.members]
+            trial.take_back()
+        elif sim.options.number("groups") in WITH_TOPOLOGY:
             outcome = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
         else:
             outcome = trial.run(group, pods, post_filter=False)
@@ -90,8 +100,9 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
 
 def _is_refused(cluster: Cluster, key: str, pods: Sequence[PodInfo]) -> bool:
     """v1.37 wants all pods to have the priority of their group, and one preemption policy."""
-    pod_group, state = cluster.objects.pod_groups.get(key), cluster.groups and cluster.groups.get(key)
-    everybody = (*pods, *(state.scheduled_pods() if state else ()))
+    assert cluster.forest is not None
+    pod_group, members = cluster.forest.get(key), cluster.group_members(key)
+    everybody = (*pods, *(members.scheduled_pods() if members else ()))
     policies = {pod.spec.preemption_policy for pod in everybody}
     return pod_group is None or len(policies) > 1 or any(pod.priority != pod_group.priority for pod in everybody)
 
@@ -142,6 +153,7 @@ def _assumed(loop: Scheduler) -> list[str]:
 
 def _uids(sim: Simulation) -> list[str]:
     groups = [group.metadata.uid for group in sim.server.all(PodGroup).values()]
+    groups += [group.metadata.uid for group in sim.server.all(CompositePodGroup).values()]
     return [*groups, *(info.uid for info in sim.shell.loop.cluster.pending.values())]
 
 

@@ -13,7 +13,7 @@ from harness.chaos import controllers, manifest
 from harness.chaos.trace import ChaosStep
 from kubesched.k8s.model.core import Node, Pod, PodCondition, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:
@@ -170,6 +170,10 @@ def create_group(sim: Simulation, step: ChaosStep) -> bool:
     return sim.server.create(manifest.group_of(step))
 
 
+def create_composite(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.server.create(manifest.composite_of(step))
+
+
 # -- anything ----------------------------------------------------------------------------------------------------------
 
 _DROPPED: dict[str, type[KubeObject]] = {
@@ -178,6 +182,7 @@ _DROPPED: dict[str, type[KubeObject]] = {
     "volume": PersistentVolume,
     "budget": PodDisruptionBudget,
     "group": PodGroup,
+    "composite": CompositePodGroup,
 }
 
 
@@ -212,5 +217,6 @@ CLUSTER_VERBS = {
     "give-up": give_up_claim,
     "budget": put_budget,
     "group": create_group,
+    "composite": create_composite,
     "drop": drop,
 }

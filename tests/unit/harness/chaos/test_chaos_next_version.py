@@ -13,6 +13,7 @@ from harness.chaos.many import try_seed
 from harness.chaos.weather import EQUAL_PRIORITIES, FIRST_WITH_GROUPS, options_for
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK
+from kubesched.k8s.model.scheduling import AnyGroup
 from kubesched.scheduler.engine.group_trial import GroupOutcome
 from kubesched.scheduler.newer.groups import NewerGroupCycles, NewerTrial
 from kubesched.scheduler.newer.queue import GroupQueue
@@ -54,8 +55,8 @@ def groups_do_not_come_back(patch: pytest.MonkeyPatch) -> None:
 def pods_without_a_group_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The PodGroup goes, and its pods with it."""
 
-    def gone(self: GroupQueue, group: str) -> None:
-        entry = self._entries.get(group)
+    def gone(self: GroupQueue, group: AnyGroup, _now_s: float) -> None:
+        entry = self._entries.get(group.group_key)
         if entry is not None:
             self._take_out(entry)
 
