@@ -16,6 +16,7 @@ from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, colour_option, format_option, print_answer, print_record, say_error
 from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option
 from kubesched.cli.report_file import report_file_option, write_report
+from kubesched.cli.scenario import jobs_option
 
 if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster
@@ -36,6 +37,7 @@ INIT = "init"
 @click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
 @server_options
 @format_option("Form of the report.", *CI_FORMS)
+@jobs_option
 @strict_option
 @report_file_option
 @colour_option
@@ -46,6 +48,7 @@ def check(
     new_file: str,
     kubeconfig: str | None,
     context: str | None,
+    jobs: int,
     output: str,
 ) -> None:
     """Gate for CI: whether a change may be merged, by the checks of a file. `check init` writes a first one.
@@ -63,7 +66,7 @@ def check(
         if file == INIT:
             _init(filename, change, Path(new_file))
             return
-        report = _run(Path(file), ServerChoice(kubeconfig, context))
+        report = _run(Path(file), ServerChoice(kubeconfig, context), jobs)
     except KubeschedError as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
@@ -73,7 +76,7 @@ def check(
         sys.exit(UNDECIDED_EXIT if report.undecided else NO_EXIT)
 
 
-def _run(path: Path, server: ServerChoice) -> CheckReport:
+def _run(path: Path, server: ServerChoice, jobs: int) -> CheckReport:
     from kubesched.planning.check import run_check
     from kubesched.planning.check_file import read_check_file
 
@@ -81,7 +84,7 @@ def _run(path: Path, server: ServerChoice) -> CheckReport:
     cluster: LoadedCluster | None = None
     if asked.cluster.live is not None:
         cluster = _live(ServerChoice(server.kubeconfig, server.context or asked.cluster.live or None))
-    return run_check(asked, path, cluster)
+    return run_check(asked, path, cluster, jobs)
 
 
 def _live(server: ServerChoice) -> LoadedCluster:

@@ -21,7 +21,7 @@ from kubesched.cli.planning import (
     stoppable,
     told_in_a_line,
 )
-from kubesched.cli.scenario import SPAN
+from kubesched.cli.scenario import SPAN, jobs_option
 
 
 @click.command("outage")
@@ -52,6 +52,7 @@ from kubesched.cli.scenario import SPAN
 )
 @click.option("--priority-at-least", type=int, metavar="N", help="Only pods of this priority or more count.")
 @keep_option
+@jobs_option
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: the cases so far.")
 @report_options(("cases", "workloads"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a case leaves pods without a node.")
@@ -67,6 +68,7 @@ def outage(
     force_delete_after: float | None,
     priority_at_least: int | None,
     keep: tuple[str, ...],
+    jobs: int,
     time_limit: float | None,
     output: str,
     table: str,
@@ -94,7 +96,7 @@ def outage(
     with told_in_a_line():
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
-        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation, keep)
+        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation, keep, jobs)
         with stoppable(time_limit) as stopped, counted_progress("cases") as progress:
             report = player.report(
                 every=wanted,

@@ -22,7 +22,7 @@ from kubesched.cli.planning import (
     stoppable,
     told_in_a_line,
 )
-from kubesched.cli.scenario import SPAN
+from kubesched.cli.scenario import SPAN, jobs_option
 
 
 class CountOrPercent(click.ParamType[str]):
@@ -63,6 +63,7 @@ COUNT = CountOrPercent()
 @catalogue_options
 @click.option("--find-surge", is_flag=True, help="Find the smallest surge that finishes, too.")
 @click.option("--find-order", is_flag=True, help="Find the order with the fewest moves, too.")
+@jobs_option
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: what was found so far.")
 @report_options(("tries", "stuck", "timeline"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if it does not finish.")
@@ -82,6 +83,7 @@ def upgrade(
     prices: str | None,
     find_surge: bool,
     find_order: bool,
+    jobs: int,
     time_limit: float | None,
     output: str,
     table: str,
@@ -123,6 +125,7 @@ def upgrade(
                 pool,
                 progress,
                 stopped,
+                jobs,
             )
             report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
     print_report(report, output, table)

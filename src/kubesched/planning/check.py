@@ -9,7 +9,7 @@ Next: `check_file` for the rules, `check_report` for what comes of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from os import PathLike
@@ -58,20 +58,21 @@ from kubesched.planning.upgrade import upgrade
 from kubesched.simulator.guesses import guesses_about
 from kubesched.simulator.library import load
 from kubesched.simulator.library import world as load_world
+from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.trial import LoadedWorld
 
 
-def check(path: str | PathLike[str], *, cluster: LoadedCluster | None = None) -> CheckReport:
+def check(path: str | PathLike[str], *, cluster: LoadedCluster | None = None, jobs: int = 1) -> CheckReport:
     """Runs the checks of a file of kind Check: `check("check.yaml").passed`.
 
     Paths in the file are relative to it. A `cluster` takes the place of the one that the file names, and is needed
     where that is a live one.
     """
     where = Path(path)
-    return run_check(read_check_file(where), where, cluster)
+    return run_check(read_check_file(where), where, cluster, jobs)
 
 
-def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None) -> CheckReport:
+def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None, jobs: int = 1) -> CheckReport:
     directory = path.parent
     if cluster is None:
         if asked.cluster.live is not None:
@@ -91,7 +92,7 @@ def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None
         config=config,
         catalogue=read_catalogue(str(directory / asked.catalogue)) if asked.catalogue else None,
     )
-    return run.report()
+    return run.report(jobs)
 
 
 FIRST_CHECK = """\
@@ -140,10 +141,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Of one seed: no findings is a yes."""
+    """Of one seed: no findings is a yes, unless it `is_no` as a whole."""
 
     headline: str
     findings: tuple[CheckFinding, ...] = ()
+    is_no: bool = False
 
 
 @dataclass(slots=True)
@@ -168,34 +170,40 @@ class CheckRun:
         self._before = load(self.cluster, self.base)
         self._whole = load(self._before, self.change)
 
-    def report(self) -> CheckReport:
-        results = tuple(self._result(rule) for rule in self.asked.checks)
+    def report(self, jobs: int = 1) -> CheckReport:
+        """In so many processes; the report is the same."""
+        rules = self.asked.checks
+        by_chance = [rule.cost is None and rule.requests is None for rule in rules]
+        cases = [
+            (place, seed) for place in range(len(rules)) for seed in range(self.asked.seeds if by_chance[place] else 1)
+        ]
+        answers: dict[int, list[_Answer]] = {}
+        for (place, _), answer in zip(cases, spread_over(_answer, self, cases, jobs=jobs), strict=True):
+            answers.setdefault(place, []).append(answer)
+        results = tuple(_for_all_seeds(rule, answers[place]) for place, rule in enumerate(rules))
         return CheckReport(
             self.asked.metadata.name, results, self.asked.seeds, self.source, guesses_about(self._whole.found)
         )
 
-    def _result(self, rule: Rule) -> RuleResult:
-        kind = rule.kinds[0]
-        name = rule.name or kind
+    def answer(self, rule: Rule, seed: int) -> _Answer:
         if rule.fits is not None:
-            return self._fits(name, rule.fits)
+            return self._fitting(rule.fits, seed)
         if rule.capacity is not None:
-            return self._capacity(name, rule.capacity)
+            return self._room(rule.capacity, seed)
         if rule.outage is not None:
-            return self._outage(name, rule.outage)
+            return self._surviving(rule.outage, seed)
         if rule.cost is not None:
-            return self._cost(name, rule.cost)
+            return self._cost(rule.cost)
         if rule.upgrade is not None:
-            return self._upgrade(name, rule.upgrade)
+            return self._finishing(rule.upgrade, seed)
         assert rule.requests is not None
-        return self._requests(name, rule.requests)
+        return self._requests(rule.requests)
 
     # -- does it fit ---------------------------------------------------------------------------------------------------
 
-    def _fits(self, name: str, rule: FitsRule) -> RuleResult:
+    def _fitting(self, rule: FitsRule, seed: int) -> _Answer:
         whole = self._surging() if rule.rolling_update else self._whole
-        what = "rolling out all at once" if rule.rolling_update else "all of them"
-        return self._for_all_seeds(name, "fits", lambda seed: self._placing(whole, seed, what))
+        return self._placing(whole, seed, "rolling out all at once" if rule.rolling_update else "all of them")
 
     def _placing(self, whole: LoadedCluster, seed: int, what: str) -> _Answer:
         """Whether all pods are placed, and the workloads whose pods are not, beside those that wait already."""
@@ -245,9 +253,6 @@ class CheckRun:
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
-    def _capacity(self, name: str, rule: CapacityRule) -> RuleResult:
-        return self._for_all_seeds(name, "capacity", lambda seed: self._room(rule, seed))
-
     def _room(self, rule: CapacityRule, seed: int) -> _Answer:
         found = capacity(
             self._world(self._whole, seed),
@@ -270,9 +275,6 @@ class CheckRun:
         where = f" in some {rule.by}" if rule.by else ""
         return _Answer(f"{fewest} more of {what} fit{where}, {rule.at_least} are wanted", short)
 
-    def _outage(self, name: str, rule: OutageRule) -> RuleResult:
-        return self._for_all_seeds(name, "outage", lambda seed: self._surviving(rule, seed))
-
     def _surviving(self, rule: OutageRule, seed: int) -> _Answer:
         report = outage(
             self._whole,
@@ -292,7 +294,7 @@ class CheckRun:
             return _Answer(f"every {rule.every} can fail ({cases})")
         return _Answer(f"{len(lost)} of {cases} leave pods without a node", lost)
 
-    def _cost(self, name: str, rule: CostRule) -> RuleResult:
+    def _cost(self, rule: CostRule) -> _Answer:
         """What the pods' requests take of the nodes, by the mean of cpu and memory, in money or in nodes."""
         worlds = [self._world(one, 0) for one in (self._before, self._whole)]
         prices = [NodePrices(list(one.cluster.table.nodes), self.catalogue) for one in worlds]
@@ -313,10 +315,7 @@ class CheckRun:
         else:
             amount = f"{grows * _HOURS_A_MONTH:+.2f} {prices[0].currency} a month"
         told = f"the pods' share of the nodes grows by {share:+.1%} ({amount}); {limit} is allowed"
-        return RuleResult(name, "cost", Passed.YES if is_within else Passed.NO, told)
-
-    def _upgrade(self, name: str, rule: UpgradeRule) -> RuleResult:
-        return self._for_all_seeds(name, "upgrade", lambda seed: self._finishing(rule, seed))
+        return _Answer(told, is_no=not is_within)
 
     def _finishing(self, rule: UpgradeRule, seed: int) -> _Answer:
         report = upgrade(
@@ -332,7 +331,7 @@ class CheckRun:
         )
         return _Answer(f"{told} does not finish", stuck or (CheckFinding(report.headline),))
 
-    def _requests(self, name: str, rule: RequestsRule) -> RuleResult:
+    def _requests(self, rule: RequestsRule) -> _Answer:
         wanted = [one for one in (CPU, MEMORY) if getattr(rule, one) == "required"]
         findings = []
         n_containers = 0
@@ -348,24 +347,10 @@ class CheckRun:
                     findings.append(CheckFinding(told, about, self._position(about, path)))
         if not findings:
             told = f"{counted(n_containers, 'container')}, each with a request for {' and '.join(wanted) or 'nothing'}"
-            return RuleResult(name, "requests", Passed.YES, told)
-        headline = f"{counted(len(findings), 'container')} without requests"
-        return RuleResult(name, "requests", Passed.NO, headline, tuple(findings))
+            return _Answer(told)
+        return _Answer(f"{counted(len(findings), 'container')} without requests", tuple(findings))
 
     # ------------------------------------------------------------------------------------------------------------------
-
-    def _for_all_seeds(self, name: str, kind: str, ask: Callable[[int], _Answer]) -> RuleResult:
-        """A yes is a yes for all seeds, a no for all; else it depends on chance."""
-        n = self.asked.seeds
-        answers = [ask(seed) for seed in range(n)]
-        bad = [one for one in answers if one.findings]
-        if not bad:
-            return RuleResult(name, kind, Passed.YES, answers[0].headline)
-        first = bad[0]
-        if len(bad) == n:
-            return RuleResult(name, kind, Passed.NO, first.headline, first.findings)
-        told = f"{first.headline} with {len(bad)} of {counted(n, 'seed')}: it depends on chance"
-        return RuleResult(name, kind, Passed.UNDECIDED, told, first.findings)
 
     def _world(self, cluster: LoadedCluster, seed: int) -> LoadedWorld:
         return load_world(cluster, config=self.config, seed=seed)
@@ -375,6 +360,25 @@ class CheckRun:
         kind, _, key = about.partition(" ")
         namespace, _, name = key.rpartition("/")
         return self.positions.of(kind, namespace, name, paths)
+
+
+def _answer(run: CheckRun, case: tuple[int, int]) -> _Answer:
+    place, seed = case
+    return run.answer(run.asked.checks[place], seed)
+
+
+def _for_all_seeds(rule: Rule, answers: Sequence[_Answer]) -> RuleResult:
+    """A yes is a yes for all seeds, a no for all; else it depends on chance."""
+    kind, n = rule.kinds[0], len(answers)
+    name = rule.name or kind
+    bad = [one for one in answers if one.findings or one.is_no]
+    if not bad:
+        return RuleResult(name, kind, Passed.YES, answers[0].headline)
+    first = bad[0]
+    if len(bad) == n:
+        return RuleResult(name, kind, Passed.NO, first.headline, first.findings)
+    told = f"{first.headline} with {len(bad)} of {counted(n, 'seed')}: it depends on chance"
+    return RuleResult(name, kind, Passed.UNDECIDED, told, first.findings)
 
 
 def _hourly(world: LoadedWorld, prices: NodePrices) -> float:

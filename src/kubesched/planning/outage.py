@@ -47,6 +47,7 @@ from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
+from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_text import pending_messages
 from kubesched.simulator.run import run_simulation
@@ -282,6 +283,7 @@ def outage(
     force_delete_after: Span | None = None,
     priority_at_least: int | None = None,
     keep: Sequence[str] = (),
+    jobs: int = 1,
     config: Document = None,
     plugins: Iterable[type] = (),
     tie_break: str = "random",
@@ -302,7 +304,7 @@ def outage(
     )
     given = load(read_objects(objects, SIMULATED_KINDS))
     options = SimulationOptions(seed=seed, tie_break=tie_break)
-    player = OutagePlayer(given, assembled.config, options, assembled.registry, keep=keep)
+    player = OutagePlayer(given, assembled.config, options, assembled.registry, keep=keep, jobs=jobs)
     return player.report(
         every=every,
         fail=fail,
@@ -325,6 +327,8 @@ class OutagePlayer:
     emulation: Emulation | None = None
     keep: Sequence[str] = ()
     """Room that is to be there afterwards, too."""
+    jobs: int = 1
+    """In so many processes; the report is the same."""
 
     def report(
         self,
@@ -340,40 +344,37 @@ class OutagePlayer:
         stopped: Callable[[], str] = lambda: "",
     ) -> OutageReport:
         """`progress` hears how many cases were played, and how many there are. Once `stopped` says
-        why (`time`, `interrupted`), the cases played so far are the report."""
+        why (`time`, `interrupted`), the cases played so far are the report; with several processes, those that are
+        under way then are waited for."""
         nodes = [item for item in self.given.objects if isinstance(item, Node)]
         cases = failure_cases(nodes, every, fail, pairs=pairs)
         if random:
             cases += random_failures(nodes, random, trials, self.options.seed)
         is_tried = (every == NODE or bool(random)) and not full and self.emulation is None
-        teller: OutageTrials | OutageRuns = self._trials() if is_tried else self._runs(stopped)
+        in_one = self.jobs == 1 or len(cases) == 1
+        teller = _CaseTeller(self, rules, is_tried, stopped if in_one else _never)
         results: list[CaseResult] = []
-        for n_done, case in enumerate(cases, 1):
-            result = None if stopped() else teller.result(case, rules)
+        for result in spread_over(_told_case, teller, cases, jobs=self.jobs):
             if result is None:
                 break
             results.append(_without_headroom(result) if self.keep else result)
-            progress(n_done, len(cases))
+            progress(len(results), len(cases))
+            if stopped():
+                break
         return OutageReport(
             tuple(results),
             every,
             len(nodes),
             self.options,
             rules,
-            (*self._assumptions(rules), *teller.assumptions()),
+            (*self._assumptions(rules), *teller.one.assumptions()),
             random,
             len(cases) - len(results),
             stopped() if len(results) < len(cases) else "",
         )
 
-    def _trials(self) -> OutageTrials:
-        return OutageTrials.of(self._kept_free, self.config, self.options, self.registry)
-
-    def _runs(self, stopped: Callable[[], str]) -> OutageRuns:
-        return OutageRuns(self._kept_free, self.config, self.options, self.registry, self.emulation, stopped)
-
     @cached_property
-    def _kept_free(self) -> SimulationInput:
+    def kept_free(self) -> SimulationInput:
         """With sets whose pods stand for the room to keep: controllers make them anew, as they do others."""
         sets = headroom_sets(self.keep, self.given.objects)
         return replace(self.given, objects=(*self.given.objects, *sets)) if sets else self.given
@@ -388,6 +389,34 @@ class OutagePlayer:
         else:
             yield "Nobody adds nodes."
         yield from (*self.given.guesses, *extender_guess(self.config))
+
+
+def _never() -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class _CaseTeller:
+    """Plays cases in this process, or in another one, which loads the cluster once."""
+
+    player: OutagePlayer
+    rules: OutageRules
+    is_tried: bool
+    stopped: Callable[[], str]
+
+    @cached_property
+    def one(self) -> OutageTrials | OutageRuns:
+        player = self.player
+        if self.is_tried:
+            return OutageTrials.of(player.kept_free, player.config, player.options, player.registry)
+        return OutageRuns(
+            player.kept_free, player.config, player.options, player.registry, player.emulation, self.stopped
+        )
+
+
+def _told_case(teller: _CaseTeller, case: FailureCase) -> CaseResult | None:
+    """None if it was stopped."""
+    return None if teller.stopped() else teller.one.result(case, teller.rules)
 
 
 def _without_headroom(result: CaseResult) -> CaseResult:

@@ -39,6 +39,7 @@ from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
+from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.virtual.cluster import VirtualCluster
@@ -65,6 +66,7 @@ def upgrade(
     catalogue: Catalogue | None = None,
     find_surge: bool = False,
     find_order: bool = False,
+    jobs: int = 1,
     config: Document = None,
     plugins: Iterable[type] = (),
     tie_break: str = "random",
@@ -92,8 +94,18 @@ def upgrade(
     )
     given = load(read_objects(objects, SIMULATED_KINDS))
     options = SimulationOptions(seed=seed, tie_break=tie_break)
-    player = UpgradePlayer(given, assembled.config, options, assembled.registry, None, catalogue, to_shape, pool)
+    player = UpgradePlayer(
+        given, assembled.config, options, assembled.registry, None, catalogue, to_shape, pool, jobs=jobs
+    )
     return player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
+
+
+def _unheard(n_done: int, n_nodes: int) -> None:
+    """Nobody looks."""
+
+
+def _never() -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -108,10 +120,12 @@ class UpgradePlayer:
     catalogue: Catalogue | None = None
     to_shape: str | None = None
     pool: str | None = None
-    progress: Callable[[int, int], None] = lambda n_done, n_nodes: None
+    progress: Callable[[int, int], None] = _unheard
     """Hears how many nodes are upgraded, of how many."""
-    stopped: Callable[[], str] = lambda: ""
+    stopped: Callable[[], str] = _never
     """Once it says why (`time`, `interrupted`), what was played so far is the report."""
+    jobs: int = 1
+    """Other orders and surges in so many processes; the report is the same."""
 
     def report(
         self,
@@ -130,7 +144,7 @@ class UpgradePlayer:
         prices = NodePrices(nodes, self.catalogue)
         outcome = self._played(nodes, strategy)
         others = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
-        orders = [one for one in (self._played(nodes, other) for other in others) if not one.is_stopped]
+        orders = [one for one in self._all_played(others) if not one.is_stopped]
         surges = list(self._surges(nodes, strategy)) if find_surge and not strategy.reboots else []
         rate = sum(map(prices.of, nodes)) // len(nodes)
         return UpgradeReport(
@@ -155,14 +169,28 @@ class UpgradePlayer:
 
     def _surges(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> Iterator[UpgradeOutcome]:
         """From 0 on, until one finishes."""
-        for surge in range(min(MOST_SURGE, len(nodes)) + 1):
-            lacking = strategy.max_unavailable if surge or strategy.max_unavailable else 1
-            outcome = self._played(nodes, replace(strategy, max_surge=surge, max_unavailable=lacking))
+        least_lacking = [strategy.max_unavailable or 1, *[strategy.max_unavailable] * MOST_SURGE]
+        tries = [
+            replace(strategy, max_surge=surge, max_unavailable=least_lacking[surge])
+            for surge in range(min(MOST_SURGE, len(nodes)) + 1)
+        ]
+        for outcome in self._all_played(tries):
             if outcome.is_stopped:
                 return
             yield outcome
             if outcome.finishes:
                 return
+
+    def _all_played(self, strategies: Sequence[UpgradeStrategy]) -> Iterator[UpgradeOutcome]:
+        """One after another as they are asked for; in several processes, as many at a time."""
+        if self.jobs == 1:
+            yield from (self._played(self._nodes(), one) for one in strategies)
+            return
+        unheard = replace(self, progress=_unheard, stopped=_never)
+        for begin in range(0, len(strategies), self.jobs):
+            if self.stopped():
+                return
+            yield from spread_over(_play, unheard, strategies[begin : begin + self.jobs], jobs=self.jobs)
 
     def _played(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> UpgradeOutcome:
         n_pods = Counter(
@@ -221,6 +249,10 @@ class UpgradePlayer:
             yield "New nodes are like those they replace, in the same zone."
         yield "Nobody else adds or removes nodes meanwhile; autoscalers and webhooks are not asked."
         yield from (*self.given.guesses, *extender_guess(self.config))
+
+
+def _play(player: UpgradePlayer, strategy: UpgradeStrategy) -> UpgradeOutcome:
+    return player._played(player._nodes(), strategy)
 
 
 def _relabelled(node: Node, labels: dict[str, str]) -> Node:

@@ -7,6 +7,7 @@ the order of the cases: where the work was done cannot be seen from them.
 from __future__ import annotations
 
 import pickle
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
@@ -59,7 +60,9 @@ def _in_processes(packed: bytes, cases: Sequence[Any], jobs: int) -> Iterator[An
 
 
 def _take_up(packed: bytes) -> None:
+    """Ctrl-C is the business of the process that asked: it may want what was done so far."""
     global _task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _task = pickle.loads(packed)
 
 
