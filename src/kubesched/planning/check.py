@@ -173,10 +173,8 @@ class CheckRun:
     def report(self, jobs: int = 1) -> CheckReport:
         """In so many processes; the report is the same."""
         rules = self.asked.checks
-        by_chance = [rule.cost is None and rule.requests is None for rule in rules]
-        cases = [
-            (place, seed) for place in range(len(rules)) for seed in range(self.asked.seeds if by_chance[place] else 1)
-        ]
+        n_seeds = [self.asked.seeds if rule.cost is None and rule.requests is None else 1 for rule in rules]
+        cases = [(place, seed) for place, n in enumerate(n_seeds) for seed in range(n)]
         answers: dict[int, list[_Answer]] = {}
         for (place, _), answer in zip(cases, spread_over(_answer, self, cases, jobs=jobs), strict=True):
             answers.setdefault(place, []).append(answer)
