@@ -102,6 +102,8 @@ class Hold(Status, frozen=True, eq=False, kw_only=True):
     """Pods that are held with the same word here are held, and let go, together."""
 
     def by(self, plugin: str) -> Hold:
+        if plugin == self.plugin:
+            return self
         return Hold(
             self.code,
             self.reasons,

@@ -28,6 +28,7 @@ from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import bare_stand_in_for, described, read_partly, stand_in_for
 from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice, with_rule_taints
+from kubesched.scheduler.engine.loop import SLICE_S
 
 TAINT_RULES = Resource(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False, ("v1alpha3",))
 
@@ -79,9 +80,6 @@ class TaintedSlices:
         return [self._rules[name] for name in sorted(self._rules)]
 
 
-SLICE_S = 0.005
-"""How long pods are scheduled before watches and writes get their turn."""
-
 _log = logging.getLogger("kubesched.shell")
 
 
@@ -107,6 +105,8 @@ class Loop(Protocol):
     def tick(self, now_s: float) -> None: ...
 
     def schedule_one(self, now_s: float) -> bool: ...
+
+    def should_send_first(self) -> bool: ...
 
     def take_effects(self) -> list[Effect]: ...
 
@@ -259,6 +259,8 @@ class LiveShell(Generic[LoopT]):
                 has_more = loop.schedule_one(now_s)
             except Exception:  # noqa: BLE001  it has cost this attempt
                 self._failed("attempt")
+            if loop.should_send_first():
+                break
             now_s = clock()
         return has_more
 

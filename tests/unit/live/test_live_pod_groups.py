@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,9 +12,17 @@ from live_copies import SCHEDULER, all_bound, n_bound, put_nodes, scheduling, te
 
 from harness.scripted_server import ScriptedServer, until
 from harness.scripted_server.routing import ServedKind
-from kubesched.framework.effects import PatchPodGroupStatus
+from kubesched.framework.effects import BindPod, Effect, PatchPodGroupStatus
+from kubesched.k8s.model import manifests
 from kubesched.k8s.model.scheduling import GroupCondition
+from kubesched.live.shell import LiveShell
 from kubesched.live.writes.object_writes import ObjectWrites
+from kubesched.scheduler.build import build_loop
+from kubesched.scheduler.config import default
+from kubesched.scheduler.config.defaults import with_gates
+from kubesched.scheduler.engine.observations import GroupAttemptBegan
+from kubesched.scheduler.engine.score import ByName
+from kubesched.testing import make
 
 _GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
 _GROUP: dict[str, Any] = {
@@ -112,3 +121,32 @@ def test_what_was_said_of_a_group_last_is_written_last() -> None:
 
     asyncio.run(story())
     assert requests.written == ["False", "True"]
+
+
+def test_what_was_decided_leaves_before_a_group_is_tried() -> None:
+    """A group's cycle may take long, and a pod that was decided before must not wait for it."""
+    tried: list[str] = []
+    loop = build_loop(with_gates(default(), {"GenericWorkload": True, "GangScheduling": True}), ByName())
+    loop.listen(lambda what: tried.append("group") if isinstance(what, GroupAttemptBegan) else None)
+
+    class Writes:
+        def send(self, effects: Sequence[Effect], answer: Callable[[int, object], None]) -> None:
+            tried.extend(effect.action.pod for effect in effects if isinstance(effect.action, BindPod))
+
+        def resume(self) -> None:
+            pass
+
+    shell = LiveShell(loop, Writes(), lambda: 0.0)
+    group = {**_GROUP, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    members = [make.pod(f"m-{number}", spec={"schedulingGroup": {"podGroupName": "gang"}}) for number in range(2)]
+
+    async def story() -> None:
+        for item in manifests.from_dicts([make.node("n"), make.pod("a"), group, *members, make.pod("z")]).objects:
+            shell.put(item)
+        shell.lead()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        shell.stop()
+
+    asyncio.run(story())
+    assert tried == ["default/a", "group", "default/m-0", "default/m-1", "default/z"]

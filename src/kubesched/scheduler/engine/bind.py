@@ -195,15 +195,16 @@ def begin_binding(
     now_s: float,
     *,
     is_reserved: bool = False,
+    is_permitted: bool = False,
 ) -> tuple[PodBinding, Status]:
-    """Reserve, if it `is_reserved` not yet, and permit. Unless the status is OK, the binding is to be undone."""
+    """Reserve and permit, as far as that is not done yet. Unless the status is OK, the binding is to be undone."""
     profile, cycle, node_name = scheduler.profile, decision.cycle, decision.node_name
     waiting: WaitingPod | None = None
     preparing: Sequence[PreBind] = ()
     try:
         is_done = is_reserved or not decision.needs_reserve
         status = OK if is_done else run_reserve(profile, cycle, assumed, node_name)
-        if status is OK and profile.permit:
+        if status is OK and profile.permit and not is_permitted:
             permit = run_permit(profile, cycle, assumed, node_name, now_s)
             if isinstance(permit, WaitingPod):
                 waiting = permit

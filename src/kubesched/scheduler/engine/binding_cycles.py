@@ -85,9 +85,11 @@ class BindingCycles:
         started_s: float,
         now_s: float,
         placed: PlacedMember | None = None,
+        *,
+        is_permitted: bool = False,
     ) -> None:
         """Steps 4 and 5, for a pod that has its node. One that is `placed` was assumed there for trial, and plugins
-        have reserved for it."""
+        have reserved for it; one that `is_permitted` is allowed with others of its group."""
         node_name = decision.node_name
         if placed is None:
             nominated_nodes = self._cluster.nominations.node_by_uid
@@ -98,7 +100,15 @@ class BindingCycles:
         if nominated_node and nominated_node != node_name:
             nomination_over(self._queue, queued.info.pod, nominated_node, now_s)
         binding, status = begin_binding(
-            queued, scheduler, decision, assumed, self._extenders, started_s, now_s, is_reserved=placed is not None
+            queued,
+            scheduler,
+            decision,
+            assumed,
+            self._extenders,
+            started_s,
+            now_s,
+            is_reserved=placed is not None,
+            is_permitted=is_permitted,
         )
         if status is not OK:
             self._undo(binding, status, now_s)

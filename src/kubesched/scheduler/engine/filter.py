@@ -233,7 +233,7 @@ def cut_search(order: RowArray, fits: BoolArray, start: int, enough: int) -> tup
     """
     n = len(order)
     start %= max(n, 1)  # nodes may have left since
-    for n_rows in (NEAR * enough, n):
+    for n_rows in (NEAR * enough, n) if NEAR * enough < n else (n,):
         rows = going_round(order, start, n_rows)
         feasible = fits.take(rows).nonzero()[0]
         if len(feasible) > enough:

@@ -306,6 +306,8 @@ class GroupCycles:
         self, attempt: GroupAttempt, outcome: GroupOutcome, all_kept: Mapping[PodKey, PlacedMember]
     ) -> None:
         n_bound = 0
+        profile = attempt.scheduler.profile
+        allows_all = profile.completes_groups is not None and profile.observers.steps is None
         starts_evictions = outcome.waits_for_preemption or self._features.alpha
         for place, queued in enumerate(attempt.queued):
             member = outcome.members[place] if place < len(outcome.members) else None
@@ -313,7 +315,17 @@ class GroupCycles:
                 member.decision.cycle.drop(GroupCycle)
                 started_s = self._metrics.cycle_started()
                 placed = all_kept.get(queued.key)
-                self._bindings.begin(queued, attempt.scheduler, member.decision, started_s, attempt.now_s, placed)
+                # All of them count already: a plugin that asks how many there are tells each what it told the first.
+                is_permitted = placed is not None and n_bound > 0 and allows_all
+                self._bindings.begin(
+                    queued,
+                    attempt.scheduler,
+                    member.decision,
+                    started_s,
+                    attempt.now_s,
+                    placed,
+                    is_permitted=is_permitted,
+                )
                 n_bound += 1
                 continue
             self._send_back(attempt, outcome, queued, member)

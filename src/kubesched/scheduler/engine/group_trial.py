@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from kubesched.framework.groups import CompletesGroups, GroupCycle
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
@@ -104,6 +104,8 @@ class GroupTrial:
         self.can_count = decide is None
         """Whether how many pods fit follows from what plugins say."""
         self._placed: list[PlacedMember] = []
+        self._waits = Status(Code.WAIT, (_ASKED_TO_WAIT,))
+        """What Permit said last when it asked to wait."""
 
     def run(
         self,
@@ -149,12 +151,10 @@ class GroupTrial:
 
     def would_fit(self, group: GroupCycle, n_pods: int) -> bool | None:
         """Whether the group fits where so many of its pods find a node; None if only a trial can tell."""
-        fits, n_scheduled = n_pods > 0, self._n_scheduled(group) + n_pods
-        for plugin in self._scheduler.profile.permit:
-            if not isinstance(plugin, CompletesGroups):
-                return None
-            fits = fits and plugin.is_complete(group.key, n_scheduled)
-        return fits
+        plugins, n_scheduled = self._scheduler.profile.completes_groups, self._n_scheduled(group) + n_pods
+        if plugins is None:
+            return None
+        return n_pods > 0 and all(plugin.is_complete(group.key, n_scheduled) for plugin in plugins)
 
     def _n_scheduled(self, group: GroupCycle) -> int:
         state = None if self._cluster.groups is None else self._cluster.groups.get(group.key)
@@ -220,7 +220,9 @@ class GroupTrial:
             return broken_turn(profile, bug, decision.pod)
         if not isinstance(permit, WaitingPod):
             return permit
-        member.permit = Status(Code.WAIT, (*permit.reasons, _ASKED_TO_WAIT))
+        if permit.reasons != self._waits.reasons[:-1]:
+            self._waits = Status(Code.WAIT, (*permit.reasons, _ASKED_TO_WAIT))
+        member.permit = self._waits
         return OK
 
     def _take_back_last(self) -> None:

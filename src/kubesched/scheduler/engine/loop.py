@@ -48,6 +48,9 @@ from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.self_check import AnswerLimit, SelfCheck
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
+SLICE_S = 0.005
+"""How long pods are scheduled before watches and writes get their turn."""
+
 
 class Scheduler:
     def __init__(
@@ -229,6 +232,13 @@ class Scheduler:
         finally:
             scheduler.profile = plain
         return True
+
+    def should_send_first(self) -> bool:
+        """Whether what was decided should leave before the next attempt: that is a group's, and may take long."""
+        if self.groups is None or not self.outbox.to_send:
+            return False
+        queued = self.queue.peek()
+        return queued is not None and queued.info.pod.spec.scheduling_group is not None
 
     def _take_decisions(self, paused: PausedCycles, now_s: float) -> None:
         for queued, scheduler, decision, started_s in paused.decisions():

@@ -14,7 +14,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.observations import PermitWaits
-from kubesched.scheduler.engine.plugin_call import guarded, turn_began, turn_ended
+from kubesched.scheduler.engine.plugin_call import blamed, turn_began, turn_ended
 from kubesched.scheduler.engine.profile import Profile
 
 LONGEST_WAIT_S = 15 * 60.0
@@ -73,9 +73,13 @@ def run_permit(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
     reasons: tuple[str, ...] = ()
     for plugin in profile.permit:
         turn_began(profile, "Permit", plugin.name, pod, node_name)
-        with guarded(plugin.name, 'running Permit plugin "{}"'):
+        try:
             result = plugin.permit(cycle, pod, node_name)
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running Permit plugin "{}"') from bug
         status = turn_ended(profile, "Permit", plugin.name, pod, node_name, result.status)
+        if status is OK:
+            continue
         if status.is_wait:
             reasons += status.reasons
             deadlines[plugin.name] = now_s + min(result.timeout_s, LONGEST_WAIT_S)

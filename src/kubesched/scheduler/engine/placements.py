@@ -148,25 +148,26 @@ def _counted(
 ) -> GroupOutcome | None:
     """Where it is known without trying how many pods of the group fit into each placement, only the one that is taken
     is tried; None if it takes more than that to choose."""
-    counts = book.counts(scheduler, group.pods)
-    if counts is None or not all(
-        isinstance(one, CountedPlacementScore) for one, _ in scheduler.profile.placement_score
-    ):
+    scoring = scheduler.profile.counted_scores
+    counts = None if scoring is None else book.counts(scheduler, group.pods)
+    if scoring is None or counts is None:
         return None
     parts = book.parts_of(placements)
     n_pods = counts.within_each(parts)
-    fits = {n: trial.would_fit(group, n) for n in set(n_pods.tolist())}
-    if None in fits.values():
-        return None
-    places = [place for place, n in enumerate(n_pods.tolist()) if fits[n]]
-    if not places:
+    fits = np.zeros(len(group.pods) + 1, dtype=np.bool_)
+    for n in set(n_pods.tolist()):
+        would_fit = trial.would_fit(group, n)
+        if would_fit is None:
+            return None
+        fits[n] = would_fit
+    places = np.flatnonzero(fits.take(n_pods))
+    if len(places) == 0:
         first = tried.outcome_in(placements[0])
         return none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
-    best = [placements[place] for place in places]
-    if len(best) > 1:
-        counted = CountedPlacements(group.pods[0], n_pods[places], parts, np.array(places))
-        totals = score_counted(scheduler.profile, group, counted)
-        best = [best[place] for place in np.flatnonzero(totals == totals.max()).tolist()]
+    if len(places) > 1:
+        totals = score_counted(scoring, group, CountedPlacements(group.pods[0], n_pods.take(places), parts, places))
+        places = places.compress(totals == totals.max())
+    best = [placements[place] for place in places.tolist()]
     names = [placement.name for placement in best]
     chosen = best[names.index(scheduler.tie_break.choose(names))] if len(best) > 1 else best[0]
     outcome = tried.outcome_in(chosen, keeps=keeps)
@@ -264,11 +265,12 @@ def score_placements(profile: Profile, group: GroupCycle, proposed: Sequence[Pla
     return totals
 
 
-def score_counted(profile: Profile, group: GroupCycle, counted: CountedPlacements) -> IntArray:
-    """The same where plugins need to know only how many pods find a node in each."""
+def score_counted(
+    plugins: Sequence[tuple[CountedPlacementScore, int]], group: GroupCycle, counted: CountedPlacements
+) -> IntArray:
+    """The same by plugins that need to know only how many pods find a node in each."""
     totals: IntArray = np.zeros(len(counted.counts), dtype=np.int64)
-    for plugin, weight in profile.placement_score:
-        assert isinstance(plugin, CountedPlacementScore)
+    for plugin, weight in plugins:
         totals += plugin.score_counted(group, counted) * weight
     return totals
 
@@ -426,17 +428,16 @@ class FitCounts:
         if known.place == log.end:
             return
         if known.place < 0 or log.since(known.place) is None:
-            rows = np.flatnonzero(known.is_open)
+            rows = np.flatnonzero(known.is_open).tolist()
         else:
-            rows = np.unique(log.rows_since(known.place))
-            rows = rows[known.is_open[rows]]
+            rows = [row for row in set(log.rows_since(known.place).tolist()) if known.is_open.item(row)]
         known.place = log.end
         self._count(rows)
 
-    def _count(self, rows: RowArray) -> None:
+    def _count(self, rows: Sequence[int]) -> None:
         codes, by_code, most = self._cluster.table.amount_codes, self._rows.by_code, self._rows.most
         counts = self._rows.counts
-        for row in rows.tolist():
+        for row in rows:
             code = codes.code(row)
             known = by_code.get(code)
             if known is None:

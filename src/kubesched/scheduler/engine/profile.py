@@ -5,7 +5,7 @@ Filter and score plugins are brought into one form, whole tables: a plugin that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,13 @@ from kubesched.framework.extension_points import (
     Score,
     ScoreNode,
 )
-from kubesched.framework.groups import PlacementGenerate, PlacementScore, PodGroupPostFilter
+from kubesched.framework.groups import (
+    CompletesGroups,
+    CountedPlacementScore,
+    PlacementGenerate,
+    PlacementScore,
+    PodGroupPostFilter,
+)
 from kubesched.framework.handle import Handle, Registry
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -146,6 +152,21 @@ class Profile:
     """The same profile, if in this one every call of a plugin is measured: too much for trials by the thousand."""
     observers: Observers = field(default_factory=Observers)
     """Who is told what the plugins do."""
+    completes_groups: Sequence[CompletesGroups] | None = field(init=False)
+    """The Permit plugins, if for all of them it is the number of its pods that decides about a group."""
+    counted_scores: Sequence[tuple[CountedPlacementScore, int]] | None = field(init=False)
+    """Those that score placements, if none of them needs more than the number of pods."""
+
+    def __post_init__(self) -> None:
+        """What is asked for every group is found out once: it takes longer than the group's pods."""
+        completing = [plugin for plugin in self.permit if isinstance(plugin, CompletesGroups)]
+        counting = [
+            (plugin, weight) for plugin, weight in self.placement_score if isinstance(plugin, CountedPlacementScore)
+        ]
+        whole = len(completing) == len(self.permit)
+        object.__setattr__(self, "completes_groups", completing if whole else None)
+        whole = len(counting) == len(self.placement_score)
+        object.__setattr__(self, "counted_scores", counting if whole else None)
 
 
 def build_profile(

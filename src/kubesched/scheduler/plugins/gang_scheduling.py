@@ -43,7 +43,7 @@ class GangScheduling:
         if status is OK:
             return OK
         lasts = partial(self._is_gated, key)
-        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=self._whole(key))
+        return Hold(status.code, status.reasons, self.name, lasts=lasts, ends_by_call=True, together=self._whole(key))
 
     def _whole(self, key: str) -> str:
         """All that is held back with a group."""
@@ -77,17 +77,17 @@ class GangScheduling:
             return _GO
         members = self._handle.group_members(key)
         assert members is not None  # this pod is one
+        is_complete = members.n_scheduled >= needed
         is_trial = cycle.find(GroupCycle) is not None
-        acts = not is_trial or self._handle.group_features.alpha  # v1.36 acts on a trial as if all were decided
-        if members.n_scheduled < needed:
+        if is_trial and not self._handle.group_features.alpha:  # v1.36 acts on a trial as if all were decided
+            return _GO if is_complete else _WAIT
+        if not is_complete:
             if not is_trial:
                 self._waiting.setdefault(key, []).append(pod.uid)
-            if acts:
-                self._handle.activate_group(key)
+            self._handle.activate_group(key)
             return _WAIT
-        if acts and key in self._waiting:
-            for uid in self._waiting.pop(key):
-                self._handle.allow(uid, self.name)
+        for uid in self._waiting.pop(key, ()):
+            self._handle.allow(uid, self.name)
         return _GO
 
     def is_complete(self, key: str, n_scheduled: int) -> bool:

@@ -152,6 +152,10 @@ class SchedulingQueue:
         self._in_flight.start(queued)
         return queued
 
+    def peek(self) -> QueuedPodInfo | None:
+        """The pod that `pop` would give; None if that is one that still backs off, or none."""
+        return self._pods.active.peek()
+
     def pop_specific(self, key: PodKey, now_s: float) -> QueuedPodInfo | None:
         """This pod, wherever it waits, as if it had been activated and were next; None if it does not wait, or is held
         back."""
@@ -236,6 +240,7 @@ class SchedulingQueue:
         """Pods that are held back until they are called: those that are not any more are tried again. Of those that
         are held together, one is asked."""
         lasting: dict[str, bool] = {}
+        label = event.label
         for key in keys:
             queued = self._pods.by_key.get(key)
             if queued is None or not queued.is_gated:
@@ -250,7 +255,7 @@ class SchedulingQueue:
                     continue
                 queued.gating_plugin = ""  # which was asked just now
             self._pods.unschedulable.remove(key)
-            self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
+            self._pods.requeue(queued, Requeue.AFTER_BACKOFF, label, now_s)
 
     def group_attempted(self, group: str, status: Status, now_s: float) -> None:
         """An attempt of a pod group is over, and came to this. Each of its pods comes back by itself."""

@@ -120,9 +120,9 @@ class CreatePodSetsOp(Operation, frozen=True):
 
 
 class ArrivePodsOp(Operation, frozen=True):
-    """Ours: pods arrive one by one at a rate, and beside them others, a bunch at a time. What is measured is how long
-    each pod of the first kind waits from its arrival until it is bound, if work takes as long as it took the processor
-    here."""
+    """Ours: pods arrive one by one at random times, and beside them others, a bunch at a time. What is measured is how
+    long each pod of the first kind waits from its arrival until its binding is sent, if work takes as long as it took
+    the processor here."""
 
     namespace: str
     beside_namespace: str
@@ -132,7 +132,8 @@ class ArrivePodsOp(Operation, frozen=True):
     per_second_param: str = ""
     pod_template_path: str = ""
     beside_pod_template_path: str = ""
-    beside_bunch: int = 1
+    beside_bunch: int = 0
+    beside_bunch_param: str = ""
     besides_per_second: int = 0
     besides_per_second_param: str = ""
 

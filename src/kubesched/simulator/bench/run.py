@@ -11,7 +11,8 @@ What is measured is real time over the windows of a workload and per decision, p
 is that of engine and loop, and of the world's answers; it stands still while the benchmark makes the objects that it is
 going to show them.
 
-Next: `runner`, which goes through the operations; `steps`, which carries them out.
+Next: `runner`, which goes through the operations; `steps`, which carries them out; `arrivals`, for the one that charges
+what work costs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from time import perf_counter_ns, thread_time_ns
+from time import perf_counter_ns
 from typing import Protocol
 
 import numpy as np
@@ -162,8 +163,7 @@ class Driver:
         until_s, n_bound = world.now_s + for_s, world.n_bound
         world.settle()
         while not is_done():
-            if world.now_s >= self._next_s or world.now_s >= world.due_s:
-                self._catch_up()
+            self.catch_up()
             began_ns = perf_counter_ns()
             found = schedule_one(world.now_s)
             took_ns = perf_counter_ns() - began_ns
@@ -193,43 +193,10 @@ class Driver:
         self.start(activity)
         self.run_until(lambda: activity.next_at_s == math.inf, math.inf)
 
-    def run_arrivals(self, arrivals: Sequence[tuple[float, Sequence[Pod]]], is_measured: Callable[[Pod], bool]) -> None:
-        """Shows pods when they arrive, `at_s` from now, or as soon as what was under way then is over: what is done
-        takes the time that it took the processor. Of those that are measured, notes how long each waited until it was
-        bound."""
-        world, measurement = self._world, self._measurement
-        arrived_s: dict[PodKey, float] = {}
-        waiting = sorted(arrivals, key=lambda arrival: arrival[0])
-        start_s, busy_until_s, note_bound = world.now_s, 0.0, world.bound
-
-        def note(pod: Pod) -> None:
-            note_bound(pod)
-            at_s = arrived_s.pop(pod.pod_key, None)
-            if at_s is not None:
-                spent_s = (thread_time_ns() - began_ns) / 1e9
-                measurement.took_ns.append(round((busy_until_s + spent_s - at_s) * 1e9))
-
-        world.bound = note
-        place, has_more = 0, False
-        while place < len(waiting) or has_more:
-            if not has_more and waiting[place][0] > busy_until_s:
-                busy_until_s = waiting[place][0]
-            world.now_s = start_s + busy_until_s
-            if world.now_s >= self._next_s or world.now_s >= world.due_s:
-                self._catch_up()
-            began_ns = thread_time_ns()
-            while place < len(waiting) and waiting[place][0] <= busy_until_s:
-                at_s, pods = waiting[place]
-                place += 1
-                for pod in pods:
-                    if is_measured(pod):
-                        arrived_s[pod.pod_key] = at_s
-                        measurement.pod_created(pod)
-                    world.put(pod)
-            has_more = world.loop.schedule_one(world.now_s)
-            world.settle()
-            busy_until_s += (thread_time_ns() - began_ns) / 1e9
-        world.bound = note_bound
+    def catch_up(self) -> None:
+        """Does what is due by now."""
+        if self._world.now_s >= self._next_s or self._world.now_s >= self._world.due_s:
+            self._catch_up()
 
     def _go_on(self, until_s: float) -> bool:
         """To the next moment at which something happens; False if there is none before the end."""
@@ -247,7 +214,6 @@ class Driver:
         return True
 
     def _catch_up(self) -> None:
-        """Does what is due by now."""
         world = self._world
         now_s = world.now_s
         if now_s >= self._tick_at_s:
@@ -412,6 +378,8 @@ class BenchRun:
         self.n_nodes = 0
         self.not_awaited: set[PodKey] = set()
         """Pods that no operation has waited for yet."""
+        self.waited_ns: dict[PodKey, int] = {}
+        """Of pods that arrived one by one, how long each waited."""
         self._templates: dict[str, Template] = {}
         self._namespaces: set[str] = set()
 

@@ -15,6 +15,7 @@ from kubesched.k8s.model.core import Node, Pod, PodResourceClaim
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.k8s.model.resource import Device, DeviceAttribute, DeviceCapacity, ResourcePool, ResourceSlice
 from kubesched.k8s.model.resource import ResourceSliceSpec as SliceSpec
+from kubesched.simulator.bench.arrivals import at_random, run_arrivals
 from kubesched.simulator.bench.object_factory import (
     PodTemplates,
     complete_node,
@@ -127,20 +128,21 @@ def arrive_pods(run: BenchRun, number: int, operation: ArrivePodsOp) -> None:
     count = workload.number(where, operation.count, operation.count_param)
     per_s = workload.number(where, operation.per_second, operation.per_second_param)
     besides_per_s = workload.number(where, operation.besides_per_second, operation.besides_per_second_param)
-    if per_s < 1 or operation.beside_bunch < 1:
+    bunch = workload.number(where, operation.beside_bunch, operation.beside_bunch_param)
+    if per_s < 1 or bunch < 1:
         raise workload.refuse(where, "perSecond and besideBunch: 1 or more is expected")
     pods = _made(run, operation.pod_template_path, count, operation.namespace)
-    n_bunches, bunch = count * besides_per_s // per_s, operation.beside_bunch
+    n_bunches = count * besides_per_s // per_s
     besides = _made(run, operation.beside_pod_template_path, n_bunches * bunch, operation.beside_namespace)
     bunches = [besides[at : at + bunch] for at in range(0, len(besides), bunch)]
     open_window(run, PodFilter(frozenset({operation.namespace}), {}))
-    run.driver.run_arrivals(
-        [
-            *((place / per_s, [pod]) for place, pod in enumerate(pods)),
-            *(((place + 0.5) / besides_per_s, pods) for place, pods in enumerate(bunches)),
-        ],
-        lambda pod: pod.namespace == operation.namespace,
-    )
+    for pod in pods:
+        run.measurement.pod_created(pod)
+    plain = at_random(([pod] for pod in pods), per_s, "measured")
+    beside = at_random(bunches, besides_per_s, "beside")
+    measured = {pod.pod_key for pod in pods}
+    run.waited_ns = run_arrivals(run.world, run.driver.catch_up, (*plain, *beside), measured)
+    run.measurement.took_ns.extend(run.waited_ns.values())
     run.wait_until_bound([pod.pod_key for pod in (*pods, *besides)], where)
     run.measurement.close()
 

@@ -13,6 +13,7 @@ Next: `run`, which lets time pass.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import cast
@@ -55,6 +56,8 @@ class BenchWorld:
         self._eviction_delay_s = eviction_delay_s
         self._delayed: list[tuple[float, int, EvictPod]] = []
         self._later: list[KubeObject] = []
+        self._held: list[Callable[[], None]] | None = None
+        """What the loop is to be told, while `settle_apart` holds it back."""
         self._interpreter = interpreter = EffectInterpreter(
             store, new_name=factory.generated_name, delete=lambda pod, action: self.delete(pod)
         )
@@ -92,7 +95,9 @@ class BenchWorld:
         self._claims.pod_gone(pod)
 
     def _tell_loop(self, before: KubeObject | None, after: KubeObject | None) -> None:
-        if after is not None:
+        if self._held is not None:
+            self._held.append(partial(self._tell_loop, before, after))
+        elif after is not None:
             self.loop.put(after, self.now_s)
         elif before is not None:
             self.loop.remove(before, self.now_s)
@@ -107,6 +112,21 @@ class BenchWorld:
                     self._carry_out(effect)
             while self._later:
                 self._store.write(self._later.pop(0))
+
+    def settle_apart(self) -> list[Callable[[], None]]:
+        """Carries out the effects that are there. The loop is told when what is given is called, one thing after the
+        other: what became of each, and what its watches see."""
+        held = self._held = []
+        effects = self.loop.outbox.take()
+        try:
+            for effect in effects:
+                if type(effect.action) is not RecordEvent:
+                    self._carry_out(effect)
+            while self._later:
+                self._store.write(self._later.pop(0))
+        finally:
+            self._held = None
+        return held
 
     def carry_out_delayed(self) -> None:
         """Evictions whose time has come."""
@@ -123,7 +143,13 @@ class BenchWorld:
             return
         answer = self._interpreter.carry_out(action)
         if answer is not None:
-            self.loop.answer(effect.id, answer, self.now_s)
+            self._answer(effect.id, answer)
+
+    def _answer(self, effect_id: int, answer: object) -> None:
+        if self._held is not None:
+            self._held.append(partial(self._answer, effect_id, answer))
+        else:
+            self.loop.answer(effect_id, answer, self.now_s)
 
     def _after_binding(self, action: BindPod) -> None:
         key = action.pod

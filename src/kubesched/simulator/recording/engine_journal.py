@@ -145,6 +145,9 @@ class JournalledLoop:
             self._write(_encode((ATTEMPT, now_s)))
             return self._loop.schedule_one(now_s)
 
+    def should_send_first(self) -> bool:
+        return self._loop.should_send_first()
+
     def take_effects(self) -> list[Effect]:
         effects = self._loop.take_effects()
         if effects:

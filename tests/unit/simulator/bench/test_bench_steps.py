@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from bench_files import MEASURED, placements, run_of, workload_of
 
+from kubesched.simulator.bench import arrivals
+from kubesched.simulator.bench.arrivals import at_random
 from kubesched.simulator.bench.operations import WorkloadError
 from kubesched.simulator.bench.run import DECISION_S
 from kubesched.simulator.bench.runner import run_workload
@@ -352,7 +355,25 @@ def test_pods_arrive_one_by_one_and_others_in_bunches_beside_them(tmp_path: Path
     measured = run.measurement
     assert (measured.n_pods, measured.n_scheduled, measured.n_attempts) == (4, 4, 4)
     assert all(0 < took_ns < 10**9 for took_ns in measured.took_ns)  # not the seconds between arrivals
-    assert run.world.now_s >= 1.5  # the last one came then
+    last_s = max(at_s for at_s, _ in at_random([[]] * 4, 2, "measured"))
+    assert run.world.now_s >= last_s
+
+
+def test_the_same_pods_come_at_the_same_times_whatever_comes_beside_them(tmp_path: Path) -> None:
+    alone = run_of(tmp_path, [NODES, {**ARRIVALS, "besidesPerSecond": 0}])
+    beside = run_of(tmp_path, [NODES, ARRIVALS])
+    assert alone.waited_ns.keys() == {key for key in placements(beside) if key.startswith("plain/")}
+    assert list(at_random([[]] * 3, 5, "measured")) == list(at_random([[]] * 3, 5, "measured"))
+
+
+def test_who_comes_behind_others_waits_for_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each call takes a tenth of a second here, and all come at once."""
+    ticks = itertools.count(0, 10**8)
+    monkeypatch.setattr(arrivals, "thread_time_ns", lambda: next(ticks))
+    run = run_of(tmp_path, [NODES, {**ARRIVALS, "perSecond": 10**9, "besidesPerSecond": 0}])
+    # Four are told, then one after the other is decided. What became of the first two (an answer, and what a watch
+    # sees) is heard of before the third.
+    assert [round(ns / 10**8) for ns in run.waited_ns.values()] == [5, 6, 11, 12]
 
 
 @pytest.mark.parametrize("field", ["perSecond", "besideBunch"])

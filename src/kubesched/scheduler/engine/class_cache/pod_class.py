@@ -280,7 +280,7 @@ class PodClass:
                 self._freshen(rows)
             if _all(self.fits.take(rows)) and (not self.layers.cluster.filters or self._cluster_lets_in(rows)):
                 return rows[:-1], enough
-        if not self._finds_near(order, start, enough + len(closed)):
+        if enough + len(closed) >= n or not self._finds_near(order, start, enough + len(closed)):
             self._freshen(order)
         fits = self.fits[: len(self.order)]
         if closed:

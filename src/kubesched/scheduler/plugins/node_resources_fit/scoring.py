@@ -228,7 +228,7 @@ def _times(counts: IntArray, amount: int) -> IntArray:
 
 def _sums(values: IntArray, counted: CountedPlacements) -> IntArray:
     """As numbers of any size where a hundred times a sum could run over 64 bits."""
-    is_small = len(values) * int(values.min()) > -_LARGE and len(values) * int(values.max()) < _LARGE
+    is_small = len(values) * int(values.view(np.uint64).max()) < _LARGE  # negative ones are larger than all others then
     return counted.sums(values if is_small else values.astype(object))
 
 
