@@ -171,6 +171,12 @@ bench: setup
 	$(BIN)/pytest -n0 benchmarks
 	$(BIN)/python benchmarks/decide.py
 
+# How long plain pods wait beside gangs: `make bench-beside-gangs ROUNDS=3`.
+bench-beside-gangs: ROUNDS = 5
+.PHONY: bench-beside-gangs
+bench-beside-gangs: setup
+	$(BIN)/python benchmarks/beside_gangs.py --rounds $(ROUNDS)
+
 # How a simulation grows, up to 100,000 nodes and 1,000,000 pods: `make bench-scale SCALE="--sizes 1000x10000 5000x50000"`.
 SCALE ?=
 .PHONY: bench-scale

@@ -43,16 +43,24 @@ _AT_A_TIME = 20
 @click.option("--seed", default=1, show_default=True)
 @click.option("--each", default=16, show_default=True, help="Scenarios of each set.")
 @click.option("--set", "sets", multiple=True, type=click.Choice(SETS), help="Only these.")
+@click.option("--scenario", "names", multiple=True, help="Only these of them.")
 @click.option("--again", default=2, show_default=True, help="How often scenarios that differ are played again.")
 def main(
-    kubeconfig: Path, kube_scheduler: str, version: str, seed: int, each: int, sets: tuple[str, ...], again: int
+    kubeconfig: Path,
+    kube_scheduler: str,
+    version: str,
+    seed: int,
+    each: int,
+    sets: tuple[str, ...],
+    names: tuple[str, ...],
+    again: int,
 ) -> None:
     """Compares how scenarios with pod groups end with kube-scheduler and with kubesched."""
     theirs = Scheduler("kube-scheduler", (kube_scheduler,))
     comparison = _Comparison(kubeconfig.resolve(), VERSIONS[version], theirs, _OURS[version])
-    sys.exit(
-        asyncio.run(comparison.run({name: draw(name, each, seed) for name in sets or VERSIONS[version].gates}, again))
-    )
+    drawn = {name: draw(name, each, seed) for name in sets or VERSIONS[version].gates}
+    chosen = {name: [one for one in scenarios if not names or one.name in names] for name, scenarios in drawn.items()}
+    sys.exit(asyncio.run(comparison.run(chosen, again)))
 
 
 class _Comparison:
@@ -61,7 +69,7 @@ class _Comparison:
         self._version = version
         self._theirs = theirs
         self._ours = ours
-        self._seen: dict[tuple[str, str], set[Outcome]] = {}
+        self._seen: dict[tuple[str, str], list[Outcome]] = {}
         """All outcomes of a scheduler in a scenario."""
 
     async def run(self, sets: dict[str, list[Scenario]], again: int) -> int:
@@ -83,7 +91,7 @@ class _Comparison:
             for scheduler in (self._theirs, *self._ours):
                 played = await play(client, self._kubeconfig, scheduler, self._version, gates, scenarios)
                 for name, ended in played.items():
-                    self._seen.setdefault((scheduler.name, name), set()).add(outcome_of(ended))
+                    self._seen.setdefault((scheduler.name, name), []).append(outcome_of(ended))
             differing = [one for one in scenarios if any(self._differs(one, ours) for ours in self._ours)]
             names = ", ".join(one.name for one in differing) or "-"
             click.echo(f"round {turn + 1} of {scenarios[0].name} to {scenarios[-1].name}: differ {names}", err=True)
@@ -91,17 +99,22 @@ class _Comparison:
                 return
 
     def _differs(self, scenario: Scenario, ours: Scheduler) -> bool:
-        return self._seen[ours.name, scenario.name].isdisjoint(self._seen[self._theirs.name, scenario.name])
+        return set(self._seen[ours.name, scenario.name]).isdisjoint(self._seen[self._theirs.name, scenario.name])
 
     def _report(self, ours: Scheduler, scenarios: Sequence[Scenario]) -> None:
         differing = [one for one in scenarios if self._differs(one, ours)]
         click.echo(f"{ours.name}: {len(scenarios) - len(differing)} of {len(scenarios)} scenarios end alike")
         for one in differing:
             found, wanted = (min(self._seen[which.name, one.name]) for which in (ours, self._theirs))
-            click.echo(f"  {one.name}")
+            ways = (self._ways(which, one) for which in (self._theirs, ours))
+            click.echo(f"  {one.name}: {' and '.join(ways)}")
             for sign, lines in (("-", set(wanted) - set(found)), ("+", set(found) - set(wanted))):
                 for about, text in sorted(lines):
                     click.echo(f"    {sign} {about}: {text}")
+
+    def _ways(self, scheduler: Scheduler, scenario: Scenario) -> str:
+        seen = self._seen[scheduler.name, scenario.name]
+        return f"{len(set(seen))} outcomes in {len(seen)} plays with {scheduler.name}"
 
 
 if __name__ == "__main__":

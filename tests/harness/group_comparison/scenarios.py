@@ -110,10 +110,15 @@ class ScenarioDraw:
         """By set, what a scenario may be."""
         return {
             "gang": (self._plain, self._plain, self._apart, self._incomplete, self._two_gangs, self._room_comes,
-                     self._gated, self._replaced),
-            "topology": (self._racks, self._racks, self._racks_apart, self._late_member, self._two_on_racks),
-            "preempt": (self._evicts, self._evicts, self._evicts_groups, self._budget, self._never, self._by_priority),
-            "all": (self._shared_devices, self._shared_devices, self._racks, self._evicts_groups, self._room_comes),
+                     self._gated, self._replaced, self._several_gangs, self._closed_nodes, self._of_two_sizes,
+                     self._leaves, self._in_waves),
+            "topology": (self._racks, self._racks, self._racks_apart, self._late_member, self._two_on_racks,
+                         self._uneven_racks, self._uneven_racks, self._several_on_racks, self._rack_is_freed,
+                         self._closed_racks),
+            "preempt": (self._evicts, self._evicts, self._evicts_groups, self._budget, self._never, self._by_priority,
+                        self._guarded_groups, self._evicts_behind_taints, self._two_evict, self._grows),
+            "all": (self._shared_devices, self._shared_devices, self._racks, self._evicts_groups, self._room_comes,
+                    self._devices_of_two, self._uneven_racks, self._several_gangs, self._evicts_beside_racks),
         }  # fmt: skip
 
     def of(self, set_name: str) -> Scenario:
@@ -269,6 +274,168 @@ class ScenarioDraw:
             elif self._chance.random() < 0.7:
                 one["spec"]["resourceClaims"] = [entry]
 
+    # -- the same with more that plays a part --------------------------------------------------------------------------
+
+    def _several_gangs(self) -> None:
+        """One after the other, of different sizes, more pods than room; some need fewer than they have."""
+        n_nodes = self._int(2, 4)
+        self._nodes(n_nodes, cpu=2)
+        for name, kind in (("g", "m"), ("h", "n"), ("i", "o")):
+            size = self._int(1, 4)
+            created = self._steps[-1].created
+            created.append(self._group(name, self._int(1, size)))
+            created += [self._pod(kind, number, group=name) for number in range(size)]
+            self._steps.append(Step())
+
+    def _closed_nodes(self) -> None:
+        """Some nodes have a taint, which some of the members tolerate; others may only go to some of the nodes."""
+        n_nodes = self._int(2, 4)
+        self._nodes(n_nodes, cpu=2)
+        nodes = [one for one in self._steps[0].created if one["kind"] == "Node"]
+        self._close(nodes[: self._int(1, n_nodes - 1)])
+        nodes[-1]["metadata"]["labels"]["disk"] = "ssd"
+        self._members(self._int(2, 5))
+        self._let_some_in(tolerate=True, select=self._chance.random() < 0.4)
+
+    def _of_two_sizes(self) -> None:
+        """Larger members are of higher priority, so that they come first."""
+        self._nodes(self._int(2, 3), cpu=4)
+        self._others(self._int(0, 3))
+        large, small = self._int(1, 2), self._int(1, 4)
+        created = self._steps[1].created
+        created.append(self._group("g", self._int(1, large + small)))
+        created += [self._pod("n", number, group="g", cpu="3", priority="high") for number in range(large)]
+        created += [self._pod("m", number, group="g", cpu="1", priority="mid") for number in range(small)]
+
+    def _leaves(self) -> None:
+        """What waits is deleted: a member, the group, or all; and perhaps comes again."""
+        self._nodes(2, cpu=2)
+        size = self._int(3, 5)
+        self._members(size, minimum=self._chance.choice((size, max(size, 5))))
+        self._steps.append(Step(deleted=[f"m-{number}" for number in range(self._int(1, size))]))
+        if self._chance.random() < 0.6:
+            self._steps.append(Step([self._pod("n", number, group="g") for number in range(self._int(1, 3))]))
+
+    def _in_waves(self) -> None:
+        """Members come in three steps; with the second or the third there are enough, or never."""
+        self._nodes(self._int(2, 3), cpu=2)
+        self._members(self._int(1, 2), minimum=self._int(3, 6))
+        for kind in ("n", "o"):
+            self._steps.append(Step([self._pod(kind, number, group="g") for number in range(self._int(1, 3))]))
+
+    def _uneven_racks(self) -> None:
+        """Racks of different sizes, of nodes of different sizes, some of them partly taken."""
+        created = self._steps[0].created
+        for rack in range(self._int(2, 4)):
+            for number in range(self._int(1, 3)):
+                created.append(self._node(f"{rack}-{number}", self._int(1, 4), f"r{rack}"))
+        nodes = [one["metadata"]["name"] for one in created]
+        for number, name in enumerate(self._chance.sample(nodes, self._int(0, len(nodes)))):
+            pod = self._pod("f", number)
+            pod["spec"]["nodeSelector"][HOSTNAME] = name
+            created.append(pod)
+        self._members(self._int(2, 7), rack=True)
+
+    def _several_on_racks(self) -> None:
+        """One after the other; those that come last may find no rack."""
+        self._racked_nodes(cpu=2)
+        for name, kind in (("g", "m"), ("h", "n"), ("i", "o")):
+            size = self._int(1, 4)
+            created = self._steps[-1].created
+            created.append(self._group(name, self._int(1, size), rack=True))
+            created += [self._pod(kind, number, group=name) for number in range(size)]
+            self._steps.append(Step())
+
+    def _rack_is_freed(self) -> None:
+        """All racks are full; then the pods of one of them go."""
+        created, full = self._steps[0].created, list[tuple[int, str]]()
+        n_racks, per_rack = self._int(1, 3), self._int(1, 2)
+        for rack in range(n_racks):
+            for number in range(per_rack):
+                node = self._node(f"{rack}-{number}", 2, f"r{rack}")
+                pod = self._pod("f", len(full), cpu="2")
+                pod["spec"]["nodeSelector"][HOSTNAME] = node["metadata"]["name"]
+                created += [node, pod]
+                full.append((rack, pod["metadata"]["name"]))
+        size = self._int(1, 2 * per_rack)
+        self._members(size, minimum=size, rack=True)
+        freed = self._int(0, n_racks - 1)
+        self._steps.append(Step(deleted=[name for rack, name in full if rack == freed]))
+
+    def _closed_racks(self) -> None:
+        self._racked_nodes()
+        nodes = [one for one in self._steps[0].created if one["kind"] == "Node"]
+        self._close(self._chance.sample(nodes, self._int(1, len(nodes))))
+        self._members(self._int(2, 4), rack=True)
+        self._let_some_in(tolerate=self._chance.random() < 0.7, select=False)
+
+    def _guarded_groups(self) -> None:
+        """Groups of both modes under a budget."""
+        self._nodes(self._int(2, 3), cpu=2)
+        first = self._steps[0].created
+        for name, kind in (("v", "low"), ("w", "mid")):
+            size = self._int(1, 3)
+            first.append(self._group(name, size, priority=kind, mode=self._chance.choice(("Pod", "PodGroup"))))
+            first += [self._pod(kind, number, group=name, priority=kind) for number in range(size)]
+        first.append(self._disruption_budget(self._chance.choice(("low", "mid")), allowed=self._int(0, 1)))
+        self._members(self._int(1, 4), priority="high")
+
+    def _evicts_behind_taints(self) -> None:
+        n_nodes = self._int(2, 3)
+        self._nodes(n_nodes, cpu=2)
+        self._victims("low", self._int(2, 2 * n_nodes))
+        closed = [one for one in self._steps[0].created if one["kind"] == "Node"][: self._int(1, n_nodes)]
+        for pod in self._steps[0].created:
+            if pod["kind"] == "Pod":
+                pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        self._close(closed)
+        self._members(self._int(1, 4), priority="high")
+        self._let_some_in(tolerate=self._chance.random() < 0.5, select=False)
+
+    def _two_evict(self) -> None:
+        """A second group of the same or a higher priority comes when the first has evicted whom it could."""
+        self._nodes(self._int(2, 3), cpu=2)
+        self._victims("low", self._int(3, 6))
+        self._members(self._int(1, 3), priority="mid")
+        size, priority = self._int(1, 3), self._chance.choice(("mid", "high"))
+        late: list[Manifest] = [self._group("h", size, priority=priority)]
+        self._steps.append(Step([*late, *(self._pod("n", one, group="h", priority=priority) for one in range(size))]))
+
+    def _grows(self) -> None:
+        """A bound group gets another member, for which somebody would have to leave."""
+        self._nodes(2, cpu=2)
+        self._victims("low", self._int(1, 3))
+        size = self._int(1, 2)
+        self._members(size, minimum=size, priority="high")
+        self._steps.append(Step([self._pod("n", one, group="g", priority="high") for one in range(self._int(1, 2))]))
+
+    def _devices_of_two(self) -> None:
+        """Two groups with a claim each, and devices for one or both."""
+        self._nodes(2, cpu=4)
+        first = self._steps[0].created
+        first += [self._slice(f"{self._name}-{number}", 1) for number in range(self._int(1, 2))]
+        for name, kind in (("g", "m"), ("h", "n")):
+            size = self._int(1, 3)
+            first.append(self._claim(f"of-{name}", 1))
+            entry = {"name": "devices", "resourceClaimName": f"of-{name}"}
+            group = self._group(name, size)
+            group["spec"]["resourceClaims"] = [entry]
+            pods = [self._pod(kind, number, group=name) for number in range(size)]
+            for pod in pods:
+                pod["spec"]["resourceClaims"] = [entry]
+                pod["spec"]["containers"][0]["resources"]["claims"] = [{"name": "devices"}]
+            self._steps[-1].created += [group, *pods]
+            self._steps.append(Step())
+
+    def _evicts_beside_racks(self) -> None:
+        """A group with a constraint, which evicts nobody, and one without, which does."""
+        self._racked_nodes(cpu=2)
+        self._victims("low", self._int(2, 6))
+        self._members(self._int(1, 3), priority="high", rack=True)
+        size = self._int(1, 3)
+        late = [self._pod("n", number, group="h", priority="high") for number in range(size)]
+        self._steps.append(Step([self._group("h", size, priority="high"), *late]))
+
     # -- their parts ---------------------------------------------------------------------------------------------------
 
     def _int(self, low: int, high: int) -> int:
@@ -287,6 +454,20 @@ class ScenarioDraw:
         if self._chance.random() < 0.3:
             self._steps[0].created.append(self._node("out", cpu, ""))
         return cpu
+
+    def _close(self, nodes: Sequence[Manifest]) -> None:
+        for node in nodes:
+            node["spec"] = {"taints": [{"key": "closed", "effect": "NoSchedule"}]}
+
+    def _let_some_in(self, *, tolerate: bool, select: bool) -> None:
+        """All members may go where a taint is, if they are to tolerate it; the first only to nodes with a fast disk."""
+        members = [one for one in self._steps[1].created if one["kind"] == "Pod"]
+        for number, pod in enumerate(members):
+            if tolerate:
+                pod["spec"]["tolerations"] = [{"key": "closed", "operator": "Exists"}]
+            if select and number == 0:
+                pod["spec"]["nodeSelector"]["disk"] = "ssd"
+                pod["spec"]["priorityClassName"] = "high"  # it comes first
 
     def _others(self, count: int, cpu: str = "1") -> None:
         self._steps[0].created += [self._pod("f", number, cpu=cpu) for number in range(count)]
