@@ -7,7 +7,7 @@ missing there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from kubesched.explanation.answer import COMPLETE_SEARCH
 from kubesched.explanation.changes.for_groups import GroupChange, changes_for_group
 from kubesched.explanation.explain import NotExplainableError, build_cluster
 from kubesched.explanation.findings.finding import INSUFFICIENT
+from kubesched.explanation.group_trees import GroupTreeExplanation, composite_of, explain_tree
 from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.html import numbered as numbered_html
 from kubesched.explanation.layout import WHAT_WOULD_HELP, Style, Tone, counted, numbered, table
@@ -29,7 +30,14 @@ from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.config.defaults import with_gates
-from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, TOPOLOGY_AWARE, group_features
+from kubesched.scheduler.config.feature_gates import (
+    COMPOSITE_POD_GROUP,
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    NEXT_VERSION,
+    TOPOLOGY_AWARE,
+    group_features,
+)
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.group_trial import GroupOutcome, GroupTrial
@@ -215,11 +223,40 @@ def explain_group(
     config: KubeSchedulerConfiguration,
     source: str = "",
     registry: Registry | None = None,
-) -> PodGroupExplanation:
+) -> PodGroupExplanation | GroupTreeExplanation:
     """The group on the cluster as it is. Without feature gates about groups, those are taken that make one."""
-    if not config.gates.get(GENERIC_WORKLOAD):
-        config = with_gates(config, dict.fromkeys(_DEFAULT_GATES, True))
-    return explain_group_in(build_cluster(found), key, config, source, registry)
+    return explain_group_in(build_cluster(found), key, _with_gates_of_groups(config), source, registry)
+
+
+def explain_composite(
+    found: Manifests,
+    key: str,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
+) -> GroupTreeExplanation:
+    """The same of a group of groups."""
+    config, cluster = _with_gates_of_groups(config), build_cluster(found)
+    schedulers = build_schedulers(
+        cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
+    )
+    group = composite_of(cluster, key)
+    return explain_tree(cluster, group, _scheduler_of(cluster, group.group_key, schedulers))
+
+
+def _with_gates_of_groups(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    if config.gates.get(GENERIC_WORKLOAD):
+        return config
+    more = (COMPOSITE_POD_GROUP,) if config.emulate == NEXT_VERSION else ()
+    return with_gates(config, dict.fromkeys((*_DEFAULT_GATES, *more), True))
+
+
+def _scheduler_of(cluster: Cluster, key: str, schedulers: Mapping[str, ProfileScheduler]) -> ProfileScheduler:
+    """That of its first pod that waits."""
+    members = cluster.group_members(key)
+    waiting = [] if members is None else sorted(members.unscheduled_pods(), key=lambda info: info.key)
+    name = waiting[0].spec.scheduler_name if waiting else ""
+    return schedulers.get(name) or next(iter(schedulers.values()))
 
 
 def explain_group_in(
@@ -228,14 +265,17 @@ def explain_group_in(
     config: KubeSchedulerConfiguration,
     source: str = "",
     registry: Registry | None = None,
-) -> PodGroupExplanation:
-    """On a cluster of its own: what is tried is taken back, and the schedulers that try it are new."""
+) -> PodGroupExplanation | GroupTreeExplanation:
+    """On a cluster of its own: what is tried is taken back, and the schedulers that try it are new. Of one that has a
+    parent, all are explained that wait with it."""
     pod_group = cluster.objects.pod_groups.get(key)
     if pod_group is None:
         raise NotExplainableError(f"PodGroup {key} does not exist")
     schedulers = build_schedulers(
         cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
     )
+    if cluster.forest is not None and cluster.forest.parent_of(pod_group):
+        return explain_tree(cluster, pod_group, _scheduler_of(cluster, key, schedulers))
     state = None if cluster.groups is None else cluster.groups.get(key)
     if state is None:
         needs = f"{counted(pod_group.min_count, 'pod')}" if pod_group.min_count else "one"

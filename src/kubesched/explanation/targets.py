@@ -5,6 +5,7 @@
     namespace/shop                                    all that waits in a namespace
     node/general-1                                    who could not come to a node
     podgroup/training, ml/pg/training                 a pod group: who is missing, which placement came nearest
+    compositepodgroup/training                        a group of groups: which of them lack pods, or room
 
 Next: `kubesched.simulator.asking`, which answers.
 """
@@ -29,6 +30,7 @@ _PODS = ("pod", "pods", "po")
 _NAMESPACES = ("namespace", "namespaces", "ns")
 _NODES = ("node", "nodes", "no")
 _POD_GROUPS = ("podgroup", "podgroups", "pg")
+_COMPOSITES = ("compositepodgroup", "compositepodgroups", "cpg")
 
 
 class TargetError(KubeschedError, ValueError):
@@ -41,6 +43,7 @@ class AskedKind(Enum):
     NAMESPACE = auto()
     NODE = auto()
     POD_GROUP = auto()
+    COMPOSITE_POD_GROUP = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def read_target(text: str, namespace: str | None = None) -> AskedAbout:
 
 
 def _is_kind(word: str) -> bool:
-    return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES, *_POD_GROUPS)
+    return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES, *_POD_GROUPS, *_COMPOSITES)
 
 
 def _target(text: str, kind: str, name: str) -> AskedAbout:
@@ -86,4 +89,6 @@ def _target(text: str, kind: str, name: str) -> AskedAbout:
         return AskedAbout(text, AskedKind.NODE, name)
     if kind in _POD_GROUPS:
         return AskedAbout(text, AskedKind.POD_GROUP, name)
+    if kind in _COMPOSITES:
+        return AskedAbout(text, AskedKind.COMPOSITE_POD_GROUP, name)
     return AskedAbout(text, AskedKind.POD, name)

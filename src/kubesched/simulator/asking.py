@@ -13,9 +13,10 @@ from typing import Any
 
 from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
+from kubesched.explanation.group_trees import GroupTreeExplanation
 from kubesched.explanation.overview import NodeOverview, PodsOverview, explain_node, explain_pods, pods_of
 from kubesched.explanation.placement import NodeAnswer, why_not_node
-from kubesched.explanation.pod_groups import PodGroupExplanation, explain_group
+from kubesched.explanation.pod_groups import PodGroupExplanation, explain_composite, explain_group
 from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedWarning
@@ -28,7 +29,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator.expansion import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
 
-Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation
+Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation | GroupTreeExplanation
 
 
 def explain(
@@ -58,7 +59,7 @@ def explain(
     - `"namespace/shop"`: the same of all that waits in a namespace; a `PodsOverview`.
     - `"node/a"`: which pending pods could not come to a node, and why; a `NodeOverview`.
     - `"ml/podgroup/training"`: why a pod group waits, which placement came nearest, what would make it fit; a
-      `PodGroupExplanation`.
+      `PodGroupExplanation`. Of one with a parent, and of `"compositepodgroup/x"`, a `GroupTreeExplanation`.
 
     All of them have `headline`, `to_dict()`, a text (`str`), and HTML in a notebook.
 
@@ -85,9 +86,12 @@ def explain(
     return found_answer
 
 
+_OF_SCHEDULING = (AskedKind.POD, AskedKind.NODE, AskedKind.POD_GROUP, AskedKind.COMPOSITE_POD_GROUP)
+
+
 def kinds_for(target: AskedAbout) -> Kinds:
     """The kinds of objects that an answer looks at."""
-    return KINDS if target.kind in (AskedKind.POD, AskedKind.NODE, AskedKind.POD_GROUP) else CLUSTER_KINDS
+    return KINDS if target.kind in _OF_SCHEDULING else CLUSTER_KINDS
 
 
 def as_typed(found: Manifests, target: AskedAbout) -> AskedAbout:
@@ -132,6 +136,8 @@ def answer(
         return explain_node(found, target.name, *with_whom), []
     if target.kind is AskedKind.POD_GROUP:
         return explain_group(found, target.key, *with_whom), []
+    if target.kind is AskedKind.COMPOSITE_POD_GROUP:
+        return explain_composite(found, target.key, *with_whom), []
     if target.kind is AskedKind.WORKLOAD:
         return _workload(found, target, *with_whom)
     notes = [unmade.note for unmade in unmade_pods(found, target.name)]

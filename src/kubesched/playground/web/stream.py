@@ -86,6 +86,7 @@ def group_row(group: PodGroup) -> Row:
         "topology": group.topology_key,
         "priority": group.priority,
         "whole": group.is_evicted_whole,
+        "parent": group.spec.parent_composite_pod_group_name,
         "created": _seconds(group.metadata.creation_timestamp),
         "message": told.message if told is not None and told.status != "True" else "",
     }

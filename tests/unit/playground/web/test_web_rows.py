@@ -87,6 +87,7 @@ def test_a_group_is_shown_with_what_it_needs() -> None:
         "schedulingConstraints": {"topology": [{"key": "rack"}]},
         "disruptionMode": "PodGroup",
         "priority": 7,
+        "parentCompositePodGroupName": "all",
     }
     assert group_row(_group(spec=spec)) == {
         "state": "waiting",
@@ -94,6 +95,7 @@ def test_a_group_is_shown_with_what_it_needs() -> None:
         "topology": "rack",
         "priority": 7,
         "whole": True,
+        "parent": "all",
     }
 
 

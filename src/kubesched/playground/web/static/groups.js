@@ -67,7 +67,7 @@ export class GroupPanel {
       ["State", make("span", { class: "badge" }, make("span", { class: `state ${DOTS[group.state]}` }), group.state)],
       ["Pods", `${placedOf(members)} have a node`],
       ["Needs", group.needs ? `${count(group.needs)} together, or none` : "nothing: takes what it gets"],
-      ["Within one", group.topology], ["Priority", group.priority && String(group.priority)],
+      ["Part of", group.parent], ["Within one", group.topology], ["Priority", group.priority && String(group.priority)],
       ["Nominated", nominatedOf(members)], ["Evicted", group.whole && "as a whole"], ["Age", group.created && since(group.created)],
     ]);
     this.empty.hidden = members.length > 0;
