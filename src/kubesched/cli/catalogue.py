@@ -13,7 +13,10 @@ from kubesched.cli.output import print_record, say_warning
 from kubesched.cli.planning import told_in_a_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kubesched.planning.catalogue import Catalogue
+    from kubesched.simulator.loading import SourcedObject
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 _prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
@@ -22,11 +25,11 @@ _record = click.option(
 )
 
 
-def read_catalogues(files: tuple[str, ...], prices: str | None) -> Catalogue:
-    from kubesched.planning.catalogue_files import read_catalogue, together, with_prices
+def read_catalogues(files: tuple[str, ...], prices: str | None, makers: Sequence[SourcedObject] = ()) -> Catalogue:
+    """`makers` are NodePools and NodeOverlays that were given elsewhere."""
+    from kubesched.planning.catalogue_files import gathered
 
-    found = together([read_catalogue(filename) for filename in files])
-    return found if prices is None else with_prices(found, prices)
+    return gathered(files, prices, makers)
 
 
 @click.group("catalogue")
@@ -90,16 +93,21 @@ def convert(files: tuple[str, ...], prices: str | None, output: str) -> None:
 @_prices
 @_record
 def derive(filenames: tuple[str, ...], prices: str | None, output: str) -> None:
-    """Print a catalogue of the nodes that a cluster has: nodes that are alike become one shape."""
+    """Print a catalogue of the nodes that a cluster has: nodes that are alike become one shape. NodeClaims
+    say what nodes leave out."""
     from kubesched.cli.files import read_manifests
+    from kubesched.k8s.model.autoscaling import NODE_POOL_KINDS, NodeClaim
     from kubesched.k8s.model.core import Node
+    from kubesched.k8s.model.manifests import KINDS
 
     with told_in_a_line():
         from kubesched.planning.catalogue import CatalogueError
         from kubesched.planning.catalogue_files import from_nodes, with_prices
+        from kubesched.simulator.claimed_nodes import nodes_with_claims
 
-        found, _ = read_manifests(filenames)
-        nodes = [item for item in found.objects if isinstance(item, Node)]
+        found, _ = read_manifests(filenames, {**KINDS, **NODE_POOL_KINDS})
+        claims = [item for item in found.objects if isinstance(item, NodeClaim)]
+        nodes = nodes_with_claims((item for item in found.objects if isinstance(item, Node)), claims)
         if not nodes:
             raise CatalogueError(", ".join(filenames), "", "no nodes in it")
         derived = from_nodes(nodes, ", ".join(filenames))

@@ -127,8 +127,8 @@ def consolidate(
             time_limit,
             keep,
         )
-        catalogue = asked_catalogue(catalogues, prices)
         world = asked.world("consolidate", keeps_classes=None)
+        catalogue = asked_catalogue(catalogues, prices, world.node_makers)
         if nodes:
             asked_about = dry_run(Consolidation(world, catalogue, request), world, nodes, rules)
             print_report(asked_about, output, table if table in asked_about.tables else "pods")

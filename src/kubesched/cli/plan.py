@@ -194,10 +194,10 @@ def _planned(
 ) -> PlanReport:
     from kubesched.planning.plan.planner import Planner
 
-    catalogue = read_catalogues(catalogues, prices)
+    given, chosen = asked.read(needs_nodes=False)
+    catalogue = read_catalogues(catalogues, prices, given.node_makers)
     if shapes:
         catalogue = catalogue.only(shapes)
-    given, chosen = asked.read(needs_nodes=False)
     if chosen.emulation is not None:
         raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
     with plan_watch("planning", request.time_limit_s) as watch:

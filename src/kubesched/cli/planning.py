@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kubesched.planning.catalogue import Catalogue
     from kubesched.planning.plan.planner import PlanWatch
     from kubesched.simulator.column_table import ColumnTable
-    from kubesched.simulator.loading import SimulationInput
+    from kubesched.simulator.loading import SimulationInput, SourcedObject
     from kubesched.simulator.trial import LoadedWorld
 
 NO_EXIT = 1
@@ -68,7 +68,7 @@ class AskedCluster:
         chosen = self.scheduler.read()
         for note in chosen.notes:
             say_warning(note)
-        given = AskedScenario(self.filenames, self.server).read(self.replicas, self.ignore)
+        given = AskedScenario(self.filenames, self.server).read(self.replicas, self.ignore, plans=True)
         if needs_nodes and not any(isinstance(item, Node) for item in given.objects):
             raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
         return given, chosen
@@ -93,6 +93,7 @@ class AskedCluster:
             workloads=expanded.workloads,
             bounds=expanded.bounds,
             guesses=given.guesses,
+            node_makers=given.node_makers,
             keeps_classes=keeps_classes,
         )
 
@@ -162,13 +163,15 @@ def catalogue_options(command: Callable[..., None]) -> Callable[..., None]:
     return files(prices(command))
 
 
-def asked_catalogue(files: tuple[str, ...], prices: str | None) -> Catalogue | None:
-    """None if none was named."""
+def asked_catalogue(
+    files: tuple[str, ...], prices: str | None, makers: Sequence[SourcedObject] = ()
+) -> Catalogue | None:
+    """None if none was named. `makers` are the NodePools of the cluster."""
     from kubesched.cli.catalogue import read_catalogues
 
     if not files and prices is not None:
         raise click.UsageError("--prices needs --catalogue")
-    return read_catalogues(files, prices) if files else None
+    return read_catalogues(files, prices, makers) if files else None
 
 
 keep_option = click.option(

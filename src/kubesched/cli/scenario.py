@@ -78,11 +78,11 @@ class AskedScenario:
     filenames: tuple[str, ...]
     server: ServerChoice
 
-    def read(self, replicas: str = "current", ignore: tuple[str, ...] = ()) -> SimulationInput:
+    def read(self, replicas: str = "current", ignore: tuple[str, ...] = (), *, plans: bool = False) -> SimulationInput:
         """As it is, or as it is supposed to be. Whatever is wrong with it is a KubeschedError; warnings are printed."""
         from kubesched.simulator.loading import load
 
-        return load(given_cluster(self.filenames, self.server), replicas, ignore)
+        return load(given_cluster(self.filenames, self.server, plans=plans), replicas, ignore)
 
 
 def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,15 +109,17 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_scenario
 
 
-def given_cluster(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
-    """The cluster of the files, or of the server with the files' workloads on top; warnings are printed."""
-    from kubesched.simulator.loading import SIMULATED_KINDS
+def given_cluster(filenames: tuple[str, ...], server: ServerChoice, *, plans: bool = False) -> Manifests:
+    """The cluster of the files, or of the server with the files' workloads on top; who `plans` also gets what
+    autoscalers read. Warnings are printed."""
+    from kubesched.simulator.loading import LOADED_KINDS, SIMULATED_KINDS
     from kubesched.simulator.virtual.controllers import MAKES_PODS
 
+    kinds = LOADED_KINDS if plans else SIMULATED_KINDS
     if server.is_made:
-        given = read_live(server.target(), filenames, kinds=SIMULATED_KINDS, changed=MAKES_PODS)
+        given = read_live(server.target(), filenames, kinds=kinds, changed=MAKES_PODS)
     else:
-        given = read_cluster_files(filenames, SIMULATED_KINDS)
+        given = read_cluster_files(filenames, kinds)
     for warning in (*given.server_warnings, *given.file_warnings):
         say_warning(warning)
     return given.found

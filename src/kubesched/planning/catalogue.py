@@ -9,7 +9,7 @@ Next: `catalogue_files` reads catalogues, `new_nodes` makes nodes of offers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from decimal import Decimal, InvalidOperation
@@ -20,6 +20,7 @@ import msgspec
 from kubesched.explanation.layout import counted, readable, table
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Taint
+from kubesched.k8s.model.quantity import Quantity, parse
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units
 from kubesched.k8s.model.resource import ResourceSliceSpec
 from kubesched.k8s.model.spelling import did_you_mean
@@ -86,6 +87,8 @@ class Pool:
     least_by_zone: Mapping[str, int] = field(default_factory=dict)
     weight: int = 0
     """Karpenter looks at pools of a higher weight first."""
+    is_static: bool = False
+    """It has as many nodes as it says, whatever pods there are: none comes for a pod."""
     variant: str = ""
     """Tells pools of one name apart, where a NodePool gives nodes one of several values of a label."""
 
@@ -152,6 +155,16 @@ class Catalogue:
         """With these shapes alone; one that is not there is a `CatalogueError`."""
         return changed(self, shapes=tuple(self[name] for name in dict.fromkeys(names)))
 
+    def beside(self, nodes: Iterable[Node]) -> Catalogue:
+        """For a cluster that has these nodes: what they leave of their pools' limits, and how many are still missing
+        there."""
+        if not any(pool.is_limited or pool.least_nodes or pool.least_by_zone for pool in self.pools):
+            return self
+        there: dict[str, list[Node]] = {}
+        for node in nodes:
+            there.setdefault((node.metadata.labels or {}).get(POOL, ""), []).append(node)
+        return changed(self, pools=tuple(_left(pool, there.get(pool.name, [])) for pool in self.pools))
+
     def options(self) -> Iterator[Option]:
         """Everything that can be bought, in the order of the catalogue. Raises CatalogueError for a pool that has
         machines of too few kinds."""
@@ -186,6 +199,30 @@ class Catalogue:
         if self.overlays:
             record["overlays"] = [overlay.to_dict() for overlay in self.overlays]
         return record
+
+
+def _left(pool: Pool, nodes: Sequence[Node]) -> Pool:
+    taken = dict.fromkeys(pool.limits, 0)
+    by_zone: dict[str, int] = {}
+    for node in nodes:
+        has = node.status.capacity or node.status.allocatable or {}
+        for name in taken:
+            taken[name] += parse(has.get(name, "0")).nanos
+        zone = (node.metadata.labels or {}).get(ZONE, "")
+        by_zone[zone] = by_zone.get(zone, 0) + 1
+    return changed(
+        pool,
+        most_nodes=None if pool.most_nodes is None else max(0, pool.most_nodes - len(nodes)),
+        limits={name: _amount_left(text, taken[name]) for name, text in pool.limits.items()},
+        least_nodes=max(0, pool.least_nodes - len(nodes)),
+        least_by_zone={
+            zone: n - by_zone.get(zone, 0) for zone, n in pool.least_by_zone.items() if n > by_zone.get(zone, 0)
+        },
+    )
+
+
+def _amount_left(text: str, taken: int) -> str:
+    return str(Quantity(max(0, parse(text).nanos - taken), parse(text).notation)) if taken else text
 
 
 def read_price(given: object) -> int:
@@ -258,6 +295,10 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
         record["min"] = dict(pool.least_by_zone) or pool.least_nodes
     if pool.weight:
         record["weight"] = pool.weight
+    if pool.is_static:
+        record["static"] = True
+    if pool.variant:
+        record["variant"] = pool.variant
     return record
 
 

@@ -101,27 +101,27 @@ def checked_requirements(
 _ADJUSTMENT = re.compile(r"[+-]\d*\.?\d+|\+\d*\.?\d+%|-\d{1,2}(\.\d+)?%|-100%")
 
 
-def checked_change(price: object, adjustment: object, source: str, where: str) -> PriceChange | None:
+def checked_change(price: object, adjustment: object, source: str, where: str, within: str = "") -> PriceChange | None:
     """Of a NodeOverlay: `price: "0.5"`, or `priceAdjustment`: `+0.1`, `-15%`."""
     if price is not None and adjustment is not None:
-        raise CatalogueError(source, where, "price: cannot be set together with priceAdjustment")
+        raise CatalogueError(source, where, f"{within}price: cannot be set together with priceAdjustment")
     if price is not None:
-        return PriceChange(str(price), checked_price(price, source, where, "price"))
+        return PriceChange(str(price), checked_price(price, source, where, f"{within}price"))
     if adjustment is None:
         return None
     text = str(adjustment)
     if not _ADJUSTMENT.fullmatch(text):
         expected = "an amount such as +0.1, or a share such as -15%, is expected"
-        raise CatalogueError(source, where, f"priceAdjustment: {expected}, not {text!r}")
+        raise CatalogueError(source, where, f"{within}priceAdjustment: {expected}, not {text!r}")
     if text.endswith("%"):
         return PriceChange(text, percent=Fraction(text.removesuffix("%")))
-    amount = checked_price(text.lstrip("+-"), source, where, "priceAdjustment")
+    amount = checked_price(text.lstrip("+-"), source, where, f"{within}priceAdjustment")
     return PriceChange(text, more=-amount if text.startswith("-") else amount)
 
 
-def checked_extra_capacity(given: Amounts, source: str, where: str) -> dict[str, str]:
+def checked_extra_capacity(given: Amounts, source: str, where: str, field: str = "capacity") -> dict[str, str]:
     """Further resources that an overlay adds."""
     for name in _ORDINARY:
         if name in given:
-            raise CatalogueError(source, where, f"capacity.{name}: an overlay adds further resources alone")
-    return checked_amounts(given, source, where, "capacity")
+            raise CatalogueError(source, where, f"{field}.{name}: an overlay adds further resources alone")
+    return checked_amounts(given, source, where, field)

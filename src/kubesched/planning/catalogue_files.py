@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as changed
@@ -18,9 +19,11 @@ import msgspec
 import yaml
 
 from kubesched.k8s.loaded_cluster import MOST_BYTES, InputError, read_file
+from kubesched.k8s.model.autoscaling import NODE_POOL_KINDS
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.kubernetes_yaml import in_one_line, load_documents
 from kubesched.k8s.model.manifests import KINDS, ManifestError, from_dicts
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
@@ -35,6 +38,8 @@ from kubesched.planning.catalogue_checks import check_labels, checked_price, mac
 from kubesched.planning.catalogue_kind import less_reserved, own_catalogue
 from kubesched.planning.cloud_lists import cloud_list
 from kubesched.planning.new_nodes import HOSTNAME
+from kubesched.planning.node_pools import with_node_pools
+from kubesched.simulator.loading import SourcedObject
 
 _KWOK_RESERVED = (100, 10 << 20)
 """Milli-cpus and bytes that Karpenter's provider for KWOK keeps from each node."""
@@ -44,8 +49,12 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "
 
 def read_catalogue(filename: str) -> Catalogue:
     """The catalogue in a file, compressed or not. Raises `InputError` and `CatalogueError`."""
+    return catalogue_from(_document_in(filename), filename)
+
+
+def _document_in(filename: str) -> Any:
     data = read_file(filename)
-    return catalogue_in(_unpacked(data, filename) if data.startswith(_GZIP) else data, filename)
+    return _decoded(_unpacked(data, filename) if data.startswith(_GZIP) else data, filename)
 
 
 def _unpacked(data: bytes, source: str) -> bytes:
@@ -59,6 +68,11 @@ def _unpacked(data: bytes, source: str) -> bytes:
 
 
 def catalogue_in(data: bytes, source: str) -> Catalogue:
+    return catalogue_from(_decoded(data, source), source)
+
+
+def _decoded(data: bytes, source: str) -> Any:
+    """One document, or a list of several."""
     if not data.strip():
         raise InputError(f"{source}: the file is empty")
     try:
@@ -68,11 +82,70 @@ def catalogue_in(data: bytes, source: str) -> Catalogue:
             documents = [document for document in load_documents(data) if document is not None]
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
             raise InputError(f"{source}: neither JSON nor YAML: {in_one_line(problem)}") from None
-    return catalogue_from(documents[0] if len(documents) == 1 else documents, source)
+    return documents[0] if len(documents) == 1 else documents
 
 
 def catalogue_from(document: Any, source: str = "") -> Catalogue:
-    """The catalogue that a document is, whichever of the forms it has."""
+    """The catalogue that a document is, whichever of the forms it has, with the NodePools beside it."""
+    found, makers = _parts_of(document, source)
+    if found is None:
+        kind = type(makers[0].item).__name__
+        raise CatalogueError(source, "", f"no machine in it; a {kind} belongs beside a list of machines")
+    return with_node_pools(found, makers)
+
+
+def gathered(filenames: Sequence[str], prices: str | None = None, makers: Sequence[SourcedObject] = ()) -> Catalogue:
+    """Several files as one catalogue, with prices, and with the NodePools and NodeOverlays in any of them and among
+    `makers`."""
+    parts = [_parts_of(_document_in(filename), filename) for filename in filenames]
+    catalogues = [found for found, _ in parts if found is not None]
+    if not catalogues:
+        raise CatalogueError(", ".join(filenames), "", "no machine in it; NodePools belong beside a list of machines")
+    found = together(catalogues)
+    if prices is not None:
+        found = with_prices(found, prices)
+    return with_node_pools(found, [*makers, *(one for _, given in parts for one in given)])
+
+
+def _parts_of(document: Any, source: str) -> tuple[Catalogue | None, list[SourcedObject]]:
+    """The machines, if there are any, and Karpenter's objects."""
+    items = _listed(document)
+    of_karpenter = [item for item in items if _is_of_karpenter(item)]
+    if not of_karpenter:
+        return _machines(document, source), []
+    try:
+        given = from_dicts(of_karpenter, source, kinds=NODE_POOL_KINDS)
+    except ManifestError as problem:
+        raise InputError(str(problem)) from None
+    makers = [SourcedObject(item, source) for item in given.objects]
+    rest = [item for item in items if not _is_of_karpenter(item)]
+    if not rest:
+        return None, makers
+    return _machines(rest[0] if len(rest) == 1 else rest, source), makers
+
+
+def _listed(document: Any) -> list[Any]:
+    """The objects of a List, or of several documents."""
+    found: list[Any] = []
+    for item in document if isinstance(document, list) else [document]:
+        inside = item.get("items") if isinstance(item, Mapping) else None
+        kind = item.get("kind") if isinstance(item, Mapping) else None
+        if isinstance(inside, list) and isinstance(kind, str) and kind.endswith("List"):
+            about = {"apiVersion": item.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+            found += [{**about, **one} if isinstance(one, Mapping) else one for one in inside]
+        else:
+            found.append(item)
+    return found
+
+
+def _is_of_karpenter(item: Any) -> bool:
+    if not isinstance(item, Mapping):
+        return False
+    group = str(item.get("apiVersion")).partition("/")[0]
+    return (group, str(item.get("kind"))) in NODE_POOL_KINDS
+
+
+def _machines(document: Any, source: str) -> Catalogue:
     items = document if isinstance(document, list) else [document]
     first = items[0] if items else None
     if isinstance(document, Mapping) and document.get("kind") == "Catalogue":
@@ -114,10 +187,28 @@ def _kwok(items: Sequence[Any], source: str) -> Catalogue:
         labels = {"kubernetes.io/os": "linux" if "linux" in systems else str(systems[0])}
         if item.get("architecture"):
             labels["kubernetes.io/arch"] = str(item["architecture"])
+        labels |= _kwok_labels(name, capacity)
         offers = [_kwok_offer(one, source, where, f"offerings[{k}]") for k, one in enumerate(item["offerings"] or [])]
         allocatable = less_reserved(capacity, _KWOK_RESERVED, source, where)
         shapes.append(Shape(name, allocatable, capacity, labels, offers=tuple(offers)))
     return Catalogue(tuple(shapes), source=source)
+
+
+_KWOK_LABELS = "karpenter.kwok.sh/instance-"
+_KWOK_SIZE = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)")
+
+
+def _kwok_labels(name: str, capacity: Mapping[str, str]) -> dict[str, str]:
+    """As Karpenter's provider sets them: the family is what comes before the first `.` or `-`, or the first letter."""
+    size = _KWOK_SIZE.fullmatch(name)
+    parts = re.split(r"[.-]", name, maxsplit=1)
+    values = {
+        "family": parts[0] if len(parts) > 1 else name[0],
+        "size": size[1] if size is not None else capacity[CPU],
+        "cpu": capacity[CPU],
+        "memory": capacity[MEMORY],
+    }
+    return {_KWOK_LABELS + key: value for key, value in values.items() if value}
 
 
 def _kwok_offer(offering: Any, source: str, where: str, field: str) -> MachineOffer:

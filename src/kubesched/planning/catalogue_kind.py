@@ -92,6 +92,8 @@ class _PoolEntry(_Written):
     limits: dict[str, int | float | str] = {}
     min: int | dict[str, int] = 0
     weight: int = 0
+    static: bool = False
+    variant: str = ""
 
 
 class _CatalogueEntry(_Written, kw_only=True):
@@ -212,6 +214,8 @@ def _own_pool(entry: _PoolEntry, source: str) -> Pool:
         least,
         by_zone,
         _weight(entry.weight, 100, source, where),
+        entry.static,
+        entry.variant,
     )
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import manifests_in, path_exists, read_file
 from kubesched.k8s.model.apps import Deployment, Job, ReplicaSet, ReplicaSetSpec, StatefulSet
+from kubesched.k8s.model.autoscaling import PodTemplate
 from kubesched.k8s.model.core import Pod, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.manifests import Kinds
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta, ResourceList
@@ -64,10 +65,6 @@ class CapacityBuffer(KubeObject, frozen=True):
     """Of autoscaling.x-k8s.io: room for so many more pods of a template or a workload."""
 
     spec: _BufferSpec = _BufferSpec()
-
-
-class PodTemplate(KubeObject, frozen=True):
-    template: PodTemplateSpec = EMPTY_TEMPLATE
 
 
 _KINDS: Kinds = {("autoscaling.x-k8s.io", "CapacityBuffer"): CapacityBuffer, ("", "PodTemplate"): PodTemplate}

@@ -23,7 +23,7 @@ from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plu
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.expansion import expand
-from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput
+from kubesched.simulator.loading import LOADED_KINDS, SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.premises import supposing
 from kubesched.simulator.report import SimulationReport
@@ -49,9 +49,9 @@ def load(
     HorizontalPodAutoscalers allow. `ignore` leaves out `pending` pods, `daemons`, `static` pods, or disruption
     `budgets`.
     """
-    found = LoadedCluster(read_objects((), SIMULATED_KINDS))
+    found = LoadedCluster(read_objects((), LOADED_KINDS))
     for source in sources:
-        found = found.beside(read_objects(source, SIMULATED_KINDS))
+        found = found.beside(read_objects(source, LOADED_KINDS))
     for line in missing_in(found.found, "the cluster", is_simulation=True):
         warnings.warn(line, KubeschedWarning, stacklevel=2)
     return LoadedCluster(supposing(found.found, replicas, ignore)[0])
@@ -86,6 +86,7 @@ def world(
         workloads=given.workloads,
         bounds=given.bounds,
         guesses=loaded.guesses,
+        node_makers=loaded.node_makers,
         keeps_classes=class_cache,
     )
 

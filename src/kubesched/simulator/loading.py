@@ -9,14 +9,16 @@ references to it have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as changed
 
 import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.autoscaling import AUTOSCALING_KINDS, NODE_POOL_KINDS, NodeClaim
 from kubesched.k8s.model.core import (
     Namespace,
     Node,
@@ -39,8 +41,10 @@ from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.replicas import ShareError, share_of
-from kubesched.simulator.guesses import guesses_about
+from kubesched.simulator.claimed_nodes import is_unknown, nodes_with_claims
+from kubesched.simulator.guesses import Guess, guesses_about
 from kubesched.simulator.premises import supposing
+from kubesched.simulator.requested_pods import requested_jobs
 from kubesched.simulator.scenario import SCENARIO_GROUP, SIMULATED_OBJECTS, Scenario, ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.admission import MOST_PODS
 
@@ -69,11 +73,24 @@ SIMULATED_KINDS: Kinds = {
 }
 """What is read: autoscalers are for those who suppose workloads to be at their least or most (`premises`)."""
 
+_MAKERS = tuple(NODE_POOL_KINDS.values())
+_AUTOSCALING = tuple(AUTOSCALING_KINDS.values())
+
+LOADED_KINDS: Kinds = {**SIMULATED_KINDS, **AUTOSCALING_KINDS}
+"""And what says which nodes and pods there will be."""
+
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
 _ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
 
 _encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedObject:
+    item: KubeObject
+    source: str
+    """The file it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,8 @@ class SimulationInput:
     steps: tuple[ScenarioStep, ...]
     guesses: tuple[str, ...] = ()
     """What has to be supposed about it: `guesses`, and what was supposed on purpose (`premises`)."""
+    node_makers: tuple[SourcedObject, ...] = ()
+    """NodePools and the like, which say how nodes come and go: for those who plan; nothing of it is played."""
 
     @property
     def ends_by_itself(self) -> bool:
@@ -93,8 +112,9 @@ class SimulationInput:
 
 def load(found: Manifests, replicas: str = "current", ignore: Sequence[str] = ()) -> SimulationInput:
     """As it is, or as a question supposes it to be (`premises.supposing`). Raises ManifestError and PremiseError."""
-    found, supposed = supposing(found, replicas, ignore)
-    guesses = guesses_about(found)
+    makers = tuple(SourcedObject(item, found.source_of(item)) for item in found.objects if isinstance(item, _MAKERS))
+    found, supposed = supposing(_as_objects(found), replicas, ignore)
+    guesses = (*guesses_about(found), *_guesses_about_nodes(makers))
     objects = [item for item in found.objects if not isinstance(item, Scenario | HorizontalPodAutoscaler)]
     scenarios = [(item, found.source_of(item)) for item in found.objects if isinstance(item, Scenario)]
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
@@ -112,7 +132,31 @@ def load(found: Manifests, replicas: str = "current", ignore: Sequence[str] = ()
         for item in step.objects:
             check(item, None, step.source)
     shared = [_sharing_spec(item, first) for item in with_uids_of_references(objects)]
-    return SimulationInput(tuple(sorted(shared, key=_place_in_order)), tuple(steps), (*supposed, *guesses))
+    return SimulationInput(tuple(sorted(shared, key=_place_in_order)), tuple(steps), (*supposed, *guesses), makers)
+
+
+def _guesses_about_nodes(makers: Iterable[SourcedObject]) -> Iterator[Guess]:
+    for one in makers:
+        if isinstance(one.item, NodeClaim) and is_unknown(one.item):
+            yield Guess(f"NodeClaim {one.item.name} is not launched: nobody knows how large its node will be.")
+
+
+def _as_objects(found: Manifests) -> Manifests:
+    """What autoscalers read, as the nodes and pods that it tells of."""
+    if not any(isinstance(item, _AUTOSCALING) for item in found.objects):
+        return found
+    sources = dict(found.sources)
+    others = [item for item in found.objects if not isinstance(item, _AUTOSCALING)]
+    for job, source in requested_jobs(found):
+        others.append(job)
+        sources[id(job)] = source
+    claims = [item for item in found.objects if isinstance(item, NodeClaim)]
+    given = [item for item in others if isinstance(item, Node)]
+    nodes = nodes_with_claims(given, claims)
+    of_claims = {claim.status.node_name or claim.name: found.source_of(claim) for claim in claims}
+    for place, node in enumerate(nodes):
+        sources[id(node)] = found.source_of(given[place]) if place < len(given) else of_claims.get(node.name, "")
+    return changed(found, objects=[*(item for item in others if not isinstance(item, Node)), *nodes], sources=sources)
 
 
 def _shape(item: KubeObject) -> bytes | None:

@@ -37,7 +37,7 @@ from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.queue import QueuedPodInfo
 from kubesched.simulator.guesses import extender_guess
-from kubesched.simulator.loading import check
+from kubesched.simulator.loading import SourcedObject, check
 from kubesched.simulator.run import without_extenders
 from kubesched.simulator.settling import PendingPod, Settled, Settling, TrialError
 from kubesched.simulator.virtual.kubelets import as_unreachable
@@ -63,6 +63,7 @@ class LoadedWorld:
         workloads: Sequence[KubeObject] = (),
         bounds: Sequence[KubeObject] = (),
         guesses: Sequence[str] = (),
+        node_makers: Sequence[SourcedObject] = (),
         keeps_classes: bool | None = True,
     ) -> None:
         """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
@@ -77,6 +78,8 @@ class LoadedWorld:
         """Quotas and limit ranges, for questions about which pods an API server would let in."""
         self.guesses = (*guesses, *extender_guess(config))
         """What had to be supposed about the cluster: reports tell it."""
+        self.node_makers = tuple(node_makers)
+        """NodePools and the like, for questions about which nodes may come and go."""
         if keeps_classes is None:
             keeps_classes = len({id(info.signature) for info in self.cluster.placed.values()}) <= _FEW_KINDS
         self._ties = ByName() if tie_break == "name" else Seeded(seed)

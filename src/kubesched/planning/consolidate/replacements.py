@@ -32,7 +32,7 @@ class Replacements:
     def __init__(self, catalogue: Catalogue | None, objects: Iterable[KubeObject]) -> None:
         """`objects` say which daemons a new node gets."""
         options = () if catalogue is None else catalogue.options()
-        priced = [option for option in options if option.offer.price is not None]
+        priced = [one for one in options if one.offer.price is not None and not one.pool.is_static]
         self._machines = sorted(
             (
                 _Machine(option, option.offer.price or 0, _room(option, daemons))

@@ -115,7 +115,8 @@ class Planner:
         self._config = config
         self._registry = registry
         self._watch = watch or PlanWatch(request.time_limit_s)
-        self._options, self._n_unpriced = buyable_options(catalogue, request)
+        nodes = () if request.from_scratch else (item for item in given.objects if isinstance(item, Node))
+        self._options, self._n_unpriced = buyable_options(catalogue.beside(nodes), request)
 
     def plan(self) -> PlanReport:
         watch = self._watch
