@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from kubesched.framework import events
-from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
+from kubesched.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    ClusterEvent,
+)
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.partial_reading import UnreadPod
@@ -223,6 +229,8 @@ class EventHandlers:
             place_freed(self._queue, old, now_s)
         if old.spec.scheduling_group is not None:
             self._give_up_rooms(group_key_of(old), now_s)
+            if self._cluster.forest is not None and waiting is not None:
+                self._call_members(group_key_of(old), UNSCHEDULED_POD_DELETE, now_s)  # perhaps it held back its group
 
     def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
         """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""

@@ -78,6 +78,16 @@ def test_one_pod_that_is_gated_holds_back_its_group() -> None:
     assert len(bound(world)) == 3
 
 
+def test_a_group_is_called_when_the_pod_that_held_it_back_is_gone() -> None:
+    world = _world()
+    gated = pod("gated", "g", priority=0, schedulingGates=[{"name": "x"}])
+    add(world, node(), group(), gated, *_members(2))
+    world.run(for_s=1)
+    world.delete(world.objects.of(Pod)["d/gated"])
+    world.run(for_s=1)
+    assert len(bound(world)) == 2
+
+
 def test_pods_without_their_group_are_apart() -> None:
     world = _world()
     add(world, node(), *_members())
