@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _STRICT_FOR_S = 60.0
 """Long enough for every backoff."""
 _FOR_S = 400.0
-"""Long enough for pods to be flushed."""
+"""Long enough for pods to be flushed. Counted from the last pod that came to a node or left one: a pod tried just
+before that may be one that only waiting long brings back, as in kube-scheduler."""
 _LONGEST_S = 3000.0
 """Long enough for every wait that ends by itself."""
 _MOST_ROUNDS = 3000
@@ -33,8 +34,12 @@ def finish(sim: Simulation) -> None:
     for_s = (_STRICT_FOR_S if sim.options.number("strict") else _FOR_S) + sim.set_back_s
     until_s = sim.shell.now_s + for_s
     longest_s = until_s + _LONGEST_S
+    standing = _standing(sim)
     for _ in range(_MOST_ROUNDS):
         if _work(sim):
+            before, standing = standing, _standing(sim)
+            if standing != before:
+                until_s = min(sim.shell.now_s + for_s, longest_s)
             continue
         deadline_s = sim.shell.loop.next_deadline_s()
         if sim.shell.loop.bindings or sim.shell.loop.outbox.n_unanswered:
@@ -47,6 +52,12 @@ def finish(sim: Simulation) -> None:
         sim.shell.pass_time(max(deadline_s - sim.shell.now_s, 0.0))
         sim.apply(_TICK)
     raise Violation("what can be scheduled is scheduled", "it never comes to rest")
+
+
+def _standing(sim: Simulation) -> set[tuple[str, str]]:
+    """By uid, the pods that have a node."""
+    pods = sim.server.all(Pod).values()
+    return {(pod.metadata.uid, pod.spec.node_name) for pod in pods if pod.spec.node_name}
 
 
 def _end_faults(sim: Simulation) -> None:

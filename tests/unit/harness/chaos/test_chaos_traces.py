@@ -246,6 +246,26 @@ schedule
 """We had a place for a pod on one node, and another scheduler bound it to a second one: the first was free, and nobody
 was told."""
 
+WHAT_WOULD_LET_A_POD_PREEMPT_COMES_WITH_THE_FLUSH = """
+options seed=53052 strict=0 permit=0 extender=1
+node n0
+pod p6
+pod p0 app=db gate=1 priority=10
+pod p1 cpu=2 app=db
+pod p5 near=web priority=5
+deliver
+relabel p5 app=db
+ungate p0
+schedule
+timeout filter-call/p5
+settle
+pod p7 cpu=2 near=db priority=10
+schedule
+timeout filter-call/p0
+"""
+"""Two pods had waited long and were tried again, one after the other. The second could not preempt before the first was
+bound, which no hint tells: it has to wait long once more, and the run was over before."""
+
 
 @pytest.mark.parametrize(
     "text",
@@ -261,6 +281,7 @@ was told."""
         pytest.param(READS_ARE_NOT_WITHHELD, id="reads are not withheld"),
         pytest.param(A_PROMISE_THAT_NOBODY_WROTE_AND_NOBODY_CAN_LOOK_AT, id="a promise that nobody wrote"),
         pytest.param(A_POD_THAT_IS_BEING_BOUND_IS_BOUND_ELSEWHERE_BY_ANOTHER, id="an assumed pod is bound elsewhere"),
+        pytest.param(WHAT_WOULD_LET_A_POD_PREEMPT_COMES_WITH_THE_FLUSH, id="what would let a pod preempt comes late"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:
