@@ -74,6 +74,7 @@ class PodSignature:
         self.pod = pod
         self.label_class = label_class
         self.affinity_class = affinity_class
+        self.priority: int = pod.spec.priority or 0
         self._without_claims = without_claims
 
     @property
@@ -146,7 +147,7 @@ class PodInfo:
 
     @property
     def priority(self) -> int:
-        return self.pod.spec.priority or 0
+        return self.signature.priority
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:

@@ -38,13 +38,13 @@ def _plans(names: list[str]) -> PreemptionPlans:
 
 
 @st.composite
-def outcomes(draw: st.DrawFn) -> Candidate | Status:
+def outcomes(draw: st.DrawFn, *, breaks: bool) -> Candidate | Status:
     if draw(st.booleans()):
         return NO_HELP
     victims = tuple(
         _pod(draw(st.integers(0, 1)), started_day=draw(st.integers(0, 2))) for _ in range(draw(st.integers(1, 2)))
     )
-    return Candidate("", tuple(sorted(victims, key=lambda victim: -victim.priority)), draw(st.integers(0, 1)))
+    return Candidate("", tuple(sorted(victims, key=lambda victim: -victim.priority)), draw(st.integers(0, breaks)))
 
 
 def _from_nothing(rows: list[int], enough: int, found: list[Candidate | Status]) -> list[int]:
@@ -67,17 +67,19 @@ def test_a_search_among_plans_is_a_search_from_nothing(data: st.DataObject) -> N
     names = [f"n{row}" for row in data.draw(st.permutations(range(n)))]
     plans = _plans(names)
     found: list[Candidate | Status] = [NO_HELP] * n
-    changed = set(range(n))
-    for _ in range(3):
+    changed, among, breaks = set(range(n)), np.arange(n), data.draw(st.booleans())
+    for _ in range(data.draw(st.integers(1, 6))):
         for row in changed:
-            made = data.draw(outcomes())
+            made = data.draw(outcomes(breaks=breaks))
             found[row] = (
                 made if isinstance(made, Status) else Candidate(names[row], made.victims, made.n_budget_violations)
             )
             plans.forget(row)
-        rows = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1)))
+        if data.draw(st.booleans()):  # as long as the rows are the same ones, candidates are known without a search
+            among = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))), dtype=np.intp)
+        rows = among.tolist()
         start, enough = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, len(rows)))
-        answer = plans.search(np.array(rows, dtype=np.intp), start, enough, found.__getitem__)
+        answer = plans.search(among, start, enough, found.__getitem__)
         assert answer.tolist() == _from_nothing([*rows[start:], *rows[:start]], enough, found)
         if len(answer):
             best = least_harmful([candidate for row in answer if isinstance(candidate := found[row], Candidate)])

@@ -5,7 +5,8 @@ with what is known of each node. Where a row lets the pod in, it is open: with o
 begins, and when it is taken, the class fits nowhere again. Only for classes whose filters look at one node at a time.
 
 A row whose node was rejected by a plugin that looks at the node alone is not asked again while nodes stay as they are;
-of the others, only the plugins behind these are asked.
+of the others, only the plugins behind these are asked. Where those look at amounts alone, they are asked once for all
+rows with the same amounts and the same nominated pods.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from kubesched.framework.caching import WITHIN_NODE, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
-from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import PodDisruptionBudget
@@ -38,6 +39,10 @@ _MANY_ROWS = 200
 """With more changed rows than this, asking all plugins about all nodes is cheaper."""
 _MANY_OPEN = 32
 """With more rows that let the pod in, there is room, and what is kept here is of no use for a while."""
+_MOST_ALIKE = 4096
+
+_Alike = tuple[int, tuple[PodSignature, ...]]
+"""The code of a row's amounts, and the pods nominated to it."""
 
 
 class KeptRejections:
@@ -130,6 +135,8 @@ class FailedClass:
     """Plugins that look at the node alone and come before all others: where one of them rejects, it keeps doing so."""
     steps: Sequence[FilterStep]
     """The filters behind these."""
+    of_alike: dict[_Alike, Status] | None
+    """What these say of rows that are alike; None if they look at more than amounts."""
     followers: Followers
     places: Places
     nominations_position: int
@@ -184,19 +191,32 @@ class FailedClass:
         if self.rejections.status(row).plugin in self.by_node:
             return
         cluster = self.cluster
-        node = NodeRow(cluster.table, row)
-        status = OK
-        if cluster.nominations.node_by_uid:
-            nominated_pods = nominated_pods_on(cluster, self.pod, cluster.table.names[row])
-            if nominated_pods:
-                status = check_node(self.steps, self.cycle, self.pod, imagined_with(nominated_pods, node))
-        if status is OK:
-            status = check_node(self.steps, self.cycle, self.pod, node)
+        nominations, table = cluster.nominations, cluster.table
+        nominated_pods = nominated_pods_on(cluster, self.pod, table.names[row]) if nominations.node_by_uid else []
+        if self.of_alike is None:
+            status = self._checked(row, nominated_pods)
+        else:
+            alike = table.amount_codes.code(row), tuple([pod.signature for pod in nominated_pods])
+            known = self.of_alike.get(alike)
+            if known is None:
+                if len(self.of_alike) >= _MOST_ALIKE:
+                    self.of_alike.clear()
+                known = self.of_alike[alike] = self._checked(row, nominated_pods)
+            status = known
         self.rejections.replace(row, status)
         if status is OK:
             self.open_rows.add(row)
         else:
             self.open_rows.discard(row)
+
+    def _checked(self, row: int, nominated_pods: Sequence[PodInfo]) -> Status:
+        """Beside the pods nominated to the row, and without them."""
+        node = NodeRow(self.cluster.table, row)
+        if nominated_pods:
+            status = check_node(self.steps, self.cycle, self.pod, imagined_with(nominated_pods, node))
+            if status is not OK:
+                return status
+        return check_node(self.steps, self.cycle, self.pod, node)
 
 
 def failed_class(
@@ -218,6 +238,7 @@ def failed_class(
     kept_cycle = cycle.fork()
     node_steps(profile, kept_cycle, pod)  # which every attempt asks for
     by_node = list(takewhile(lambda step: step.scope_for(pod) is Scope.NODE, steps))
+    behind = steps[len(by_node) :]
     return FailedClass(
         cluster=cluster,
         profile=profile,
@@ -228,7 +249,8 @@ def failed_class(
         plans=PreemptionPlans(cluster.table.n, cluster.name_order),
         needs_reserve=needs_reserve(profile, pod),
         by_node=frozenset(step.name for step in by_node),
-        steps=steps[len(by_node) :],
+        steps=behind,
+        of_alike={} if all(step.scope_for(pod) is Scope.AMOUNTS for step in behind) else None,
         followers=following(profile.followers.values(), cycle, pod),
         places=cluster.table.journal.places,
         nominations_position=cluster.nominations.changed.end,

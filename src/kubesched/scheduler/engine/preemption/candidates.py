@@ -17,6 +17,8 @@ go. And most nodes are like others: where only amounts count, one dry run answer
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,7 +73,8 @@ def started_at_s(info: PodInfo) -> float:
 
 def importance(info: PodInfo) -> tuple[int, float]:
     """Sorts the most important pod first: by priority, then by how long it runs."""
-    return -info.priority, started_at_s(info)
+    start = info.pod.status.start_time
+    return -info.signature.priority, NOT_STARTED_S if start is None else parse_instant(start)
 
 
 PRIORITY_SHIFT = 2**31
@@ -162,7 +165,7 @@ MakePlan = Callable[[int], Candidate | Status]
 class _Ranking:
     """Candidates compared: the rules as columns over all rows."""
 
-    __slots__ = ("_by_name", "_harm", "_harm_of", "_n_harms", "_n_rows", "_rules")
+    __slots__ = ("_by_name", "_harm", "_harm_of", "_n_harms", "_n_rows", "_n_with_harm", "_rules")
 
     def __init__(self, by_name: NameOrder) -> None:
         n_rows = self._n_rows = len(by_name.rows)
@@ -173,24 +176,34 @@ class _Ranking:
         """(row,) rows with the same number are told apart by no rule; others may be."""
         self._harm_of: dict[Rules, int] = {}
         self._n_harms = 0
+        self._n_with_harm: dict[int, int] = {}
+        """How many rows have which number."""
 
     def put(self, row: int, found: Candidate) -> None:
         rules = _rules(found)
         self._rules[:, row] = rules
-        self._harm[row] = self._number_of(rules)
+        self._harm[row] = number = self._number_of(rules)
+        self._n_with_harm[number] = self._n_with_harm.get(number, 0) + 1
+
+    def drop(self, row: int) -> None:
+        number = self._harm.item(row)
+        left = self._n_with_harm[number] - 1
+        if left:
+            self._n_with_harm[number] = left
+        else:
+            del self._n_with_harm[number]
 
     def least_harmful(self, rows: RowArray) -> RowArray:
         left = rows
-        harm = self._harm[rows]
-        is_same = harm == harm[0]
-        if not is_same[is_same.argmin()]:
-            for rule in self._rules:
-                values = rule[left]
-                left = left[values == values.min()]
-        is_left = np.zeros(self._n_rows, dtype=np.bool_)
-        is_left[self._by_name.ranks[left]] = True
-        ordered: RowArray = self._by_name.rows[is_left]
-        return ordered
+        if len(self._n_with_harm) > 1:
+            harm = self._harm.take(rows)
+            if (harm != harm[0]).any():
+                for rule in self._rules:
+                    values = rule.take(left)
+                    left = left[values == values.min()]
+        ranks = self._by_name.ranks.take(left)
+        ranks.sort()
+        return self._by_name.rows.take(ranks)
 
     def _number_of(self, rules: Rules) -> int:
         """Numbers are never given twice, but forgotten when there are many."""
@@ -203,20 +216,77 @@ class _Ranking:
         return known
 
 
+class _KnownCandidates:
+    """The candidates among rows, and those of the rows that nothing is known of. As long as these are few, a search
+    need not go through all rows."""
+
+    __slots__ = ("_is_among", "candidates", "forgotten", "rows")
+
+    def __init__(self, rows: RowArray, known: npt.NDArray[np.int8]) -> None:
+        """`known` is by row."""
+        self.rows = rows
+        is_among = np.zeros(len(known), dtype=np.bool_)
+        is_among[rows] = True
+        self._is_among: memoryview[int] = is_among.data
+        known = known.take(rows)
+        self.candidates = array("q", rows[_are_candidates(known)].astype(np.int64).tobytes())
+        """In the order of the rows."""
+        self.forgotten: set[int] = set(rows[known == _UNKNOWN].tolist())
+
+    def forget(self, row: int, *, was_candidate: bool) -> None:
+        if self._is_among[row]:
+            self.forgotten.add(row)
+            if was_candidate:
+                del self.candidates[bisect_left(self.candidates, row)]
+
+    def keep(self, row: int, *, is_candidate: bool) -> None:
+        self.forgotten.discard(row)
+        if is_candidate:
+            insort(self.candidates, row)
+
+    def first(self, start: int, enough: int) -> RowArray:
+        """So many candidates, or all, from the row `start` on, going round."""
+        found = np.frombuffer(self.candidates, dtype=np.int64)
+        begin = bisect_left(self.candidates, start)
+        end = begin + enough
+        if end <= len(found):
+            return found[begin:end].copy()  # of what may not grow while somebody looks at it
+        return np.concatenate((found[begin:], found[: min(end - len(found), begin)]))
+
+    def forgotten_before(self, start: int, window: RowArray, enough: int) -> list[int]:
+        """The forgotten rows that a search has to look at before it has found these."""
+        if len(window) < enough:
+            return list(self.forgotten)
+        last = window.item(-1)
+        if last >= start:
+            return [row for row in self.forgotten if start <= row < last]
+        return [row for row in self.forgotten if row >= start or row < last]
+
+
+_FEW_FORGOTTEN = 64
+"""With more forgotten rows, going through all of them is cheaper."""
+
+
 class PreemptionPlans:
     """Plans by row, for preemptors of one kind."""
 
     def __init__(self, n_rows: int, name_order: Callable[[], NameOrder]) -> None:
         self._name_order = name_order
         self._known = np.zeros(n_rows, dtype=np.int8)
+        self._cells: memoryview[int] = self._known.data
         self._found: dict[int, Candidate | Status] = {}
         self._ranking: _Ranking | None = None
         self._n_candidates = 0
+        self._n_breaking = 0
+        """How many of these break a budget."""
+        self._among: _KnownCandidates | None = None
         self._reasons: Counter[str] = Counter()
         """Why evictions do not help, with the number of rows."""
         self._in_vain: dict[int, tuple[Staying, Status]] = {}
         self.of_alike: dict[Likeness, AmongAlike] = {}
         """What came of dry runs, for nodes that are alike."""
+        self.nodes_suit: dict[int, bool] = {}
+        """By row, whether all filters let the preemptor in that look at the node alone; nodes stay as they are."""
         self.nowhere: PostFilterResult | None = None
         """The answer to a search that found no candidate, until a row is forgotten."""
         self.draw: Callable[[], int] | None = None
@@ -224,13 +294,22 @@ class PreemptionPlans:
 
     def forget(self, row: int) -> None:
         self.nowhere = None
-        self._known[row] = _UNKNOWN
-        found = self._found.pop(row, None)
-        if isinstance(found, Candidate):
+        known = self._cells[row]
+        if known == _UNKNOWN:
+            return
+        self._cells[row] = _UNKNOWN
+        found = self._found.pop(row)
+        is_candidate = known & _IS_CANDIDATE != 0
+        if is_candidate:
             self._n_candidates -= 1
-        elif found is not None:
+            self._n_breaking -= known == _BREAKING
+            assert self._ranking is not None
+            self._ranking.drop(row)
+        elif isinstance(found, Status):
             for reason in found.reasons:
                 self._reasons[reason] -= 1
+        if self._among is not None:
+            self._among.forget(row, was_candidate=is_candidate)
 
     # -- evictions in vain ---------------------------------------------------------------------------------------------
 
@@ -251,8 +330,31 @@ class PreemptionPlans:
         n = len(rows)
         if n == 0:
             return rows
+        among = self._among
+        if among is not None:
+            if among.rows is rows and self._n_breaking == 0 and len(among.forgotten) <= _FEW_FORGOTTEN:
+                found = self._search_among(among, rows.item(start), max(enough, 1), make)
+                if found is not None:
+                    return found
+            self._among = None
         if self._n_candidates == 0 and self._makes_no_candidate(rows, start, make):
             return rows[:0]
+        return self._search_all(rows, start, enough, make)
+
+    def _search_among(self, among: _KnownCandidates, start: int, enough: int, make: MakePlan) -> RowArray | None:
+        """The same, from the row `start` on, where all rows but a few are known; None if one breaks a budget."""
+        while True:
+            window = among.first(start, enough)
+            missing = among.forgotten_before(start, window, enough)
+            if not missing:
+                return window
+            for row in missing:
+                self._keep(row, make(row))
+            if self._n_breaking:
+                return None
+
+    def _search_all(self, rows: RowArray, start: int, enough: int, make: MakePlan) -> RowArray:
+        n = len(rows)
         known = self._known if n == len(self._known) else self._known[rows]
         known = np.concatenate((known[start:], known[:start]))
         while True:
@@ -268,6 +370,8 @@ class PreemptionPlans:
                 if has_more:
                     continue
             candidates: RowArray = rows[(_are_candidates(known[:stop]).nonzero()[0] + start) % n]
+            if n - np.count_nonzero(known) <= _FEW_FORGOTTEN // 2:
+                self._among = _KnownCandidates(rows, self._known)
             return candidates
 
     def _makes_no_candidate(self, rows: RowArray, start: int, make: MakePlan) -> bool:
@@ -307,10 +411,13 @@ class PreemptionPlans:
         else:
             known = _BREAKING if found.n_budget_violations else _HARMLESS
             self._n_candidates += 1
+            self._n_breaking += known == _BREAKING
             if self._ranking is None:
                 self._ranking = _Ranking(self._name_order())
             self._ranking.put(row, found)
-        self._known[row] = known
+        self._cells[row] = known
+        if self._among is not None:
+            self._among.keep(row, is_candidate=known & _IS_CANDIDATE != 0)
         return known
 
 
@@ -340,11 +447,12 @@ def _stop_within(known: npt.NDArray[np.int8], enough: int) -> int | None:
 
 def _rules(found: Candidate) -> Rules:
     victims = found.victims
-    highest = max(victim.priority for victim in victims)
+    priorities = [victim.signature.priority for victim in victims]
+    highest = max(priorities)
     return (
         found.n_budget_violations,
-        victims[0].priority,
-        sum(victim.priority + PRIORITY_SHIFT for victim in victims),
+        priorities[0],
+        sum(priorities) + PRIORITY_SHIFT * len(victims),
         len(victims),
         -min(started_at_s(victim) for victim in victims if victim.priority == highest),
     )

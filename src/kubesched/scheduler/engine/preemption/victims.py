@@ -218,15 +218,20 @@ class DryRun:
         who stay are in the way."""
         table, pod, priority = self._cluster.table, self._pod, self._pod.priority
         pods = table.pods.on(row)
-        lower = [other for other in pods if (other.pod.spec.priority or 0) < priority]
+        lower = [other for other in pods if other.signature.priority < priority]
         if not lower:
             return NO_VICTIMS
         nominations = self._cluster.nominations
         nominated_pods = nominated_pods_on(self._cluster, pod, table.names[row]) if nominations.node_by_uid else []
         if not self._only_amounts_count:
             return self._unless_in_vain(row, pods, nominated_pods, plans)
-        lower.sort(key=importance)
-        if check_node(self._about_nodes, self._cycle, pod, NodeRow(table, row)) is not OK:
+        if len(lower) > 1:
+            lower.sort(key=importance)
+        suits = plans.nodes_suit.get(row)
+        if suits is None:
+            suits = check_node(self._about_nodes, self._cycle, pod, NodeRow(table, row)) is OK
+            plans.nodes_suit[row] = suits
+        if not suits:
             return self(row)
         likeness = (
             table.amount_codes.code(row),
