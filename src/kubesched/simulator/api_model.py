@@ -130,10 +130,10 @@ class TypedStore:
             listener(known, item)
         return item
 
-    def remove(self, item: KubeObject) -> None:
-        """The object is gone, at once."""
+    def remove(self, item: KubeObject, key: str = "") -> None:
+        """The object is gone, at once; `key`, where the caller knows it."""
         kind = type(item)
-        known = self._objects[kind].pop(item.key, None)
+        known = self._objects[kind].pop(key or item.key, None)
         if known is not None:
             for listener in self._told.get(kind) or self._listeners_of(kind):
                 listener(known, None)
@@ -302,10 +302,11 @@ class PodEffects:
         pod = self._find(action.pod, action.uid)
         if isinstance(pod, Failed):
             return pod
-        conditions = merge_condition(pod.status.conditions, action.condition)
-        if conditions != pod.status.conditions:
-            pod = self._store.write(pod, status=replace(pod.status, conditions=conditions))
-        if not pod.is_terminating:
+        status = pod.status
+        conditions = merge_condition(status.conditions, action.condition)
+        if conditions != status.conditions:
+            pod = self._write_status(pod, replace(status, conditions=conditions), action.pod)
+        if pod.metadata.deletion_timestamp is None:
             self._delete(pod, action)
         return _DONE
 
@@ -323,7 +324,7 @@ class PodEffects:
         if nominated is not None:
             status = replace(status, nominated_node_name=nominated)
         if status != pod.status or action.is_probe:
-            self._store.write(pod, status=status)
+            self._write_status(pod, status, action.pod)
 
     def patch_claim_status(self, action: PatchPodExtendedResourceClaimStatus) -> Done | Failed:
         pod = self._find(action.pod, action.uid)
@@ -345,9 +346,13 @@ class PodEffects:
         is_done = pod.is_terminating if isinstance(action, EvictPod) else pod.spec.node_name == action.node_name
         return _DONE if is_done else Failed(f"no answer, and the write has not come about: {_NO_ANSWER}")
 
+    def _write_status(self, pod: Pod, status: PodStatus, key: PodKey) -> Pod:
+        metadata = replace(pod.metadata, resource_version=self._store.next_version())
+        return self._store.keep(replace(pod, metadata=metadata, status=status), key)
+
     def _find(self, key: PodKey, uid: str) -> Pod | Failed:
         """The pod to patch, or how that is refused because it is gone."""
-        pod = self._store.find(Pod, key)
+        pod = self._pods.get(key)
         if pod is None:
             return not_found("pods", key.rpartition("/")[2])
         return pod if pod.metadata.uid == uid else patched_other_uid(key, uid)

@@ -95,9 +95,11 @@ def merge_condition(known: tuple[PodCondition, ...] | None, condition: PodCondit
     """As a strategic merge does: in the place of the one of its type, or at the end."""
     if not known:
         return (condition,)
-    if not any(other.type == condition.type for other in known):
-        return (*known, condition)
-    return tuple(condition if other.type == condition.type else other for other in known)
+    kind = condition.type
+    for other in known:
+        if other.type == kind:
+            return tuple([condition if other.type == kind else other for other in known])
+    return (*known, condition)
 
 
 DURATION_ANNOTATION = "kubesched.dev/duration"

@@ -219,7 +219,7 @@ class EventHandlers:
         if self._cluster.is_assumed(key):
             self._assumed_pod_leaves(old, now_s)
         waiting = self._cluster.pending.get(key)
-        self._cluster.remove(pod)
+        self._cluster.drop_pod(key)
         self._preemptions.pod_leaves(key, now_s)
         if waiting is not None:
             self._queue.delete(waiting)

@@ -301,7 +301,7 @@ class SchedulingQueue:
 
     def on_assigned_pod(self, old: Pod | None, new: Pod | None, now_s: float) -> None:
         """A pod with a node came (no `old`, or one without a node), changed or went (no `new`)."""
-        if not self._pods.unschedulable.by_key and not self._in_flight.by_uid:
+        if not self._pods.unschedulable.by_plugin and not self._in_flight.by_uid:
             return
         if old is not None and not old.spec.node_name:
             old = None

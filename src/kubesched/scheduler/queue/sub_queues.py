@@ -108,12 +108,14 @@ class BackoffQueue:
 class UnschedulablePods:
     """In the order in which they came here."""
 
-    __slots__ = ("_by_plugin", "_filed_under", "by_key", "oldest_s")
+    __slots__ = ("_filed_under", "by_key", "by_plugin", "oldest_s")
 
     def __init__(self) -> None:
         self.by_key: dict[PodKey, QueuedPodInfo] = {}
         """To look at; mostly empty, which is asked for every change."""
-        self._by_plugin: dict[str, dict[PodKey, QueuedPodInfo]] = {}
+        self.by_plugin: dict[str, dict[PodKey, QueuedPodInfo]] = {}
+        """To look at: those that changes concern, by who rejected them. Who is held until it is called is none of
+        them."""
         self._filed_under: dict[PodKey, frozenset[str]] = {}
         self.oldest_s = inf
         """No pod has waited since earlier than this."""
@@ -153,7 +155,7 @@ class UnschedulablePods:
 
     def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
         """Those that any of the plugins rejected, each once."""
-        by_plugin = self._by_plugin
+        by_plugin = self.by_plugin
         if not by_plugin:
             return []
         groups = [group for plugin in plugins if (group := by_plugin.get(plugin))]
@@ -176,14 +178,14 @@ class UnschedulablePods:
     def _file(self, queued: QueuedPodInfo) -> None:
         plugins = self._filed_under[queued.key] = queued.rejectors
         for plugin in plugins:
-            self._by_plugin.setdefault(plugin, {})[queued.key] = queued
+            self.by_plugin.setdefault(plugin, {})[queued.key] = queued
 
     def _unfile(self, key: PodKey) -> None:
         for plugin in self._filed_under.pop(key, ()):
-            group = self._by_plugin[plugin]
+            group = self.by_plugin[plugin]
             del group[key]
             if not group:
-                del self._by_plugin[plugin]
+                del self.by_plugin[plugin]
 
 
 ACTIVE = "active"

@@ -59,7 +59,7 @@ class BenchWorld:
         self._held: list[Callable[[], None]] | None = None
         """What the loop is to be told, while `settle_apart` holds it back."""
         self._interpreter = interpreter = EffectInterpreter(
-            store, new_name=factory.generated_name, delete=lambda pod, action: self.delete(pod)
+            store, new_name=factory.generated_name, delete=lambda pod, action: self._end(pod, action.pod)
         )
         interpreter.follow_up(BindPod, self._after_binding)
         interpreter.follow_up(PatchPodStatus, lambda action: self.unattempted.discard(action.pod))
@@ -82,17 +82,20 @@ class BenchWorld:
         if not isinstance(item, Pod):
             self._store.remove(item)
             return
-        pod = self.pods.get(item.pod_key)
-        if pod is None or pod.is_terminating:
-            return
+        key = item.pod_key
+        pod = self.pods.get(key)
+        if pod is not None and not pod.is_terminating:
+            self._end(pod, key)
+
+    def _end(self, pod: Pod, key: PodKey) -> None:
         if pod.metadata.finalizers:
             self._store.write(pod, metadata=replace(pod.metadata, deletion_timestamp=_DELETED_AT))
             return
-        key = pod.pod_key
         self.unbound.discard(key)
         self.unattempted.discard(key)
-        self._store.remove(pod)
-        self._claims.pod_gone(pod)
+        self._store.remove(pod, key)
+        if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
+            self._claims.pod_gone(pod)
 
     def _tell_loop(self, before: KubeObject | None, after: KubeObject | None) -> None:
         if self._held is not None:

@@ -108,12 +108,13 @@ class ClusterStore(TypedStore):
         self.n_changes += 1
         return super().keep(item, key)
 
-    def remove(self, item: KubeObject) -> None:
-        known = self._objects[type(item)].get(item.key)
+    def remove(self, item: KubeObject, key: str = "") -> None:
+        key = key or item.key
+        known = self._objects[type(item)].get(key)
         if known is not None:
             self._forget(known)
             self.n_changes += 1
-            super().remove(known)
+            super().remove(known, key)
 
     # -- indexes -------------------------------------------------------------------------------------------------------
 

@@ -51,11 +51,9 @@ class Preemptor(NamedTuple):
 
     pod: PodInfo
     """The pod, or one of the group's."""
+    uid: str
+    """The pod's, or the group's."""
     group: AnyGroup | None = None
-
-    @property
-    def uid(self) -> str:
-        return self.pod.uid if self.group is None else self.group.metadata.uid or self.group.group_key
 
     @property
     def kind(self) -> str:
@@ -130,11 +128,12 @@ class PreemptionExecutor:
 
     def start(self, pod: PodInfo, preemption: Preemption) -> None:
         self._clear_lower_nominations(pod, preemption.node_name)
-        self._start(Preemptor(pod), preemption.victims, preemption.node_name)
+        self._start(Preemptor(pod, pod.uid), preemption.victims, preemption.node_name)
 
     def start_for_group(self, pod: PodInfo, preemption: GroupPreemption) -> None:
         """The same for a group that the pod belongs to."""
-        self._start(Preemptor(pod, preemption.pod_group), preemption.victims, _WHOLE_CLUSTER)
+        group = preemption.pod_group
+        self._start(Preemptor(pod, group.metadata.uid or group.group_key, group), preemption.victims, _WHOLE_CLUSTER)
 
     def _start(self, preemptor: Preemptor, all_victims: Sequence[PodInfo], node_name: str) -> None:
         victims = [victim for victim in all_victims if not victim.pod.is_terminating]
@@ -152,17 +151,19 @@ class PreemptionExecutor:
         waiting = self._awaited_by.get(key)
         if waiting is None:
             return
-        free = [
-            waiting_pod
-            for preemptor in waiting
-            if not self._evictions.is_preempting(preemptor.uid)
-            for waiting_pod in self._waiting_pods(preemptor)
-        ]
-        if key in self._placed or key in self._cluster.pending:
-            self._queue.hold_may_be_over(free)
-        else:
+        is_gone = key not in self._placed and key not in self._cluster.pending
+        if is_gone:
             del self._awaited_by[key]
+        free: list[PodKey] = []
+        for preemptor in waiting:
+            if not self._evictions.is_preempting(preemptor.uid):
+                free += self._waiting_pods(preemptor)
+        if not free:
+            return
+        if is_gone:
             self._queue.reconsider_gated(free, now_s)  # what wanted to move them meanwhile may not come again
+        else:
+            self._queue.hold_may_be_over(free)
 
     def _waiting_pods(self, preemptor: Preemptor) -> list[PodKey]:
         """Those that wait for the evictions: the preemptor, or all pods of its group without a node."""
@@ -182,6 +183,9 @@ class PreemptionExecutor:
 
     def _evict(self, preemptor: Preemptor, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
         evictions, uid = self._evictions, preemptor.uid
+        name = preemptor.pod.spec.scheduler_name
+        message = f"{name}: preempting to accommodate a higher priority {preemptor.kind}"
+        condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
         evictions.under_way[uid] = len(first)
 
         def first_answered(answer: object, now_s: float) -> None:
@@ -207,10 +211,10 @@ class PreemptionExecutor:
         def send_last() -> None:
             evictions.last_victim[uid] = last.key
             self._call_if_free(preemptor)
-            self._send(preemptor, last, node_name, last_answered)
+            self._send(preemptor, last, node_name, condition, last_answered)
 
         for victim in first:
-            self._send(preemptor, victim, node_name, first_answered)
+            self._send(preemptor, victim, node_name, condition, first_answered)
         if not first:
             send_last()
 
@@ -229,12 +233,13 @@ class PreemptionExecutor:
         return None if known is None else known.uid
 
     def _send(
-        self, preemptor: Preemptor, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
+        self,
+        preemptor: Preemptor,
+        victim: PodInfo,
+        node_name: str,
+        condition: PodCondition,
+        answered: Callable[[object, float], None],
     ) -> None:
-        name = preemptor.pod.spec.scheduler_name
-        message = f"{name}: preempting to accommodate a higher priority {preemptor.kind}"
-        condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
-
         def evicted(answer: object, now_s: float) -> None:
             if isinstance(answer, Done):
                 self._record(preemptor, victim, self._note(preemptor, node_name))
