@@ -5,8 +5,9 @@ with what is known of each node. Where a row lets the pod in, it is open: with o
 begins, and when it is taken, the class fits nowhere again. Only for classes whose filters look at one node at a time.
 
 A row whose node was rejected by a plugin that looks at the node alone is not asked again while nodes stay as they are;
-of the others, only the plugins behind these are asked. Where those look at amounts alone, they are asked once for all
-rows with the same amounts and the same nominated pods.
+of the others, only the plugins behind these are asked. About a row with nominated pods they are asked twice, on an
+imagined node; where they look at amounts alone, that is done once for all rows with the same amounts and the same
+nominated pods.
 """
 
 from __future__ import annotations
@@ -193,8 +194,8 @@ class FailedClass:
         cluster = self.cluster
         nominations, table = cluster.nominations, cluster.table
         nominated_pods = nominated_pods_on(cluster, self.pod, table.names[row]) if nominations.node_by_uid else []
-        if self.of_alike is None:
-            status = self._checked(row, nominated_pods)
+        if not nominated_pods or self.of_alike is None:
+            status = self._checked(row, nominated_pods)  # without nominated pods as fast as finding out what is alike
         else:
             alike = table.amount_codes.code(row), tuple([pod.signature for pod in nominated_pods])
             known = self.of_alike.get(alike)
