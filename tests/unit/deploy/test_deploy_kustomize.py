@@ -90,5 +90,5 @@ def test_components_can_be_added(overlay: Path, tmp_path: Path) -> None:
     assert "--tls-cert-file=/etc/kubesched-serving/tls.crt" in arguments
     assert "--feature-gates=GenericWorkload=true,GangScheduling=true" in arguments
     role = set(rights_in(only(built(edited.parent), "ClusterRole")))
-    groups = rights(("scheduling.k8s.io",), "podgroups", READ)
+    groups = rights(("scheduling.k8s.io",), "podgroups compositepodgroups", READ)
     assert role - CLUSTER == groups | rights(("scheduling.k8s.io",), "podgroups/status", ("patch",))
