@@ -22,7 +22,7 @@ import numpy as np
 from kubesched.explanation.layout import Style, counted, readable, table, wrapped
 from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.older.config.emulation import GivenConfiguration
@@ -45,6 +45,7 @@ from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.library import load
 from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.premises import without_pending
 from kubesched.simulator.trial import LoadedWorld
 
 _MOVES_SHOWN = 20
@@ -294,13 +295,20 @@ def measure(
     nodes = [item for item in given.objects if isinstance(item, Node)]
     if not nodes:
         raise PlanError("there are no nodes")
-    world = LoadedWorld(expand(given, seed).objects, config, registry=registry, tie_break=tie_break, seed=seed)
+    expanded = expand(given, seed)
+    world = LoadedWorld(
+        expanded.objects, config, registry=registry, tie_break=tie_break, seed=seed, workloads=expanded.workloads
+    )
     with world.trial() as trial:
         settled = trial.settle()
         trial.commit()
     own = _own_machines(nodes)
     by_nodes = PlanRequest(objective="nodes", from_scratch=True, ideal=True, keep=kept, time_limit_s=watch.limit_s / 2)
     fewest = Planner(given, own, by_nodes, config, registry, watch).plan()
+    has_lost_pods = bool(fewest.unplaceable and world.pending)
+    if has_lost_pods:
+        given = _as_placed(given, world)
+        fewest = Planner(given, own, by_nodes, config, registry, watch).plan()
     cheapest: PlanReport | None = None
     if catalogue is not None:
         by_cost = PlanRequest(from_scratch=True, ideal=True, keep=kept, time_limit_s=watch.limit_s / 2)
@@ -317,11 +325,18 @@ def measure(
         moves=_moves(world, watch),
         tiers=tuple(_tiers(world, given, own, config, registry, seed)),
         assumptions=(
-            *_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending)),
+            *_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending), has_lost_pods),
             *given.guesses,
             *world.guesses,
         ),
     )
+
+
+def _as_placed(given: SimulationInput, world: LoadedWorld) -> SimulationInput:
+    """With the pods that have found a node, and no others."""
+    others = {(type(item), item.key): item for item in (*given.objects, *world.workloads) if not isinstance(item, Pod)}
+    placed = [info.pod for info in world.cluster.placed.values()]
+    return changed(given, objects=tuple(without_pending([*others.values(), *placed])))
 
 
 def _own_machines(nodes: Sequence[Node]) -> Catalogue:
@@ -365,13 +380,17 @@ def _cost_now(nodes: Sequence[Node], catalogue: Catalogue) -> int | None:
     return total
 
 
-def _assumptions(fewest: PlanReport, cheapest: PlanReport | None, n_placed: int, n_pending: int) -> list[str]:
+def _assumptions(
+    fewest: PlanReport, cheapest: PlanReport | None, n_placed: int, n_pending: int, has_lost_pods: bool
+) -> list[str]:
     found = [
         f"{counted(n_placed, 'pending pod')} placed by the scheduler first, {n_pending} stay pending.",
         "Bounds are for packing: every rule within a node counts, rules between nodes do not.",
         "Pods that belong to their node (daemons, static pods) go with it; all others may move.",
     ]
-    if fewest.answer != "yes":
+    if has_lost_pods:
+        found.append("Some pods fit on none of the nodes: bounds are for the pods that have one.")
+    elif fewest.answer != "yes":
         found.append("Some pods fit on none of the nodes, so their number has no bound.")
     if cheapest is not None and cheapest.answer != "yes":
         found.append("Some pods fit on no machine of the catalogue, so the cost has no bound.")

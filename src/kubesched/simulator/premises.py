@@ -97,7 +97,7 @@ def _autoscaled(found: Manifests, which: str) -> tuple[list[KubeObject], list[st
 # -- what is left out --------------------------------------------------------------------------------------------------
 
 
-def _without_pending(objects: Sequence[KubeObject]) -> list[KubeObject]:
+def without_pending(objects: Sequence[KubeObject]) -> list[KubeObject]:
     """Workloads want what they have on nodes, so that nobody makes the others again."""
     there = [
         item
@@ -141,7 +141,7 @@ def _without_budgets(objects: Sequence[KubeObject]) -> list[KubeObject]:
 
 
 _LEAVE_OUT: dict[str, Callable[[Sequence[KubeObject]], list[KubeObject]]] = {
-    "pending": _without_pending,
+    "pending": without_pending,
     "daemons": _without_daemons,
     "static": _without_static,
     "budgets": _without_budgets,

@@ -119,6 +119,8 @@ class Settling:
         decision = scheduler.decide(info)
         if decision.node_name and self._place(scheduler, decision):
             return decision.node_name, None
+        if decision.diagnosis is not None:
+            decision.diagnosis.post_filter_message = ""  # nobody is preempted, whatever it found
         return "", self._why(info, decision)
 
     def nodes_for(self, info: PodInfo, within: Sequence[str] | None = None) -> list[str]:

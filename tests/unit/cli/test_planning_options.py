@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
@@ -98,6 +99,17 @@ def test_what_had_to_be_guessed_is_an_error_if_it_is_to_be(command: str) -> None
     assert strict.stdout == ""
     assert strict.stderr.splitlines()[-1] == f"error: strict: {told}"
     assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_form_has_what_was_guessed(command: str) -> None:
+    """As YAML it is the same as in JSON, to the letter."""
+    as_json = run(command, "-f", "silent.json", "-o", "json")
+    as_yaml = run(command, "-f", "silent.json", "-o", "yaml")
+    assert (as_json.exit_code, as_yaml.exit_code) == (0, 0)
+    assert yaml.safe_load(as_yaml.stdout) == json.loads(as_json.stdout)
+    for form in ("csv", "markdown", "html"):
+        assert run(command, "-f", "silent.json", "-o", form).exit_code == 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -31,6 +31,24 @@ def test_nodes_that_no_placement_needs() -> None:
     assert kubesched.optimal([*nodes, *pods, *full]).least_nodes == 4
 
 
+def test_pods_that_fit_on_no_node_leave_the_bound_of_the_others() -> None:
+    nodes = [make.node(f"n{k}", cpu="4", memory="8Gi") for k in range(4)]
+    asked = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": 6,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": asked},
+        },
+    }
+    report = kubesched.optimal([*nodes, web, make.pod("huge", requests={"cpu": "100"})])
+    assert (report.n_nodes, report.least_nodes, report.packed_nodes) == (4, 2, 2)
+    assert "Some pods fit on none of the nodes: bounds are for the pods that have one." in report.assumptions
+
+
 def test_what_the_pods_would_cost_on_the_best_machines() -> None:
     label = {"node.kubernetes.io/instance-type": "medium", make.ZONE: "a"}
     nodes = [make.node(f"n{k}", cpu="4", memory="16Gi", labels=label) for k in range(3)]

@@ -441,4 +441,6 @@ for _name, _pattern, _first in _PLAIN_SCALARS:
     for _kind in (KubernetesLoader, _KubernetesDumper, _Quoting):
         _kind.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
+_KubernetesDumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
+
 _quoting = _Quoting()
