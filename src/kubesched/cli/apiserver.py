@@ -80,14 +80,19 @@ async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
         say_error(str(problem))
         sys.exit(ERROR_EXIT)
     except OSError as error:
-        raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None
+        where = error.filename or f"cannot serve on {settings.bind_address}:{settings.port}"
+        raise click.ClickException(f"{where}: {error.strerror or error}") from None
     ease_collector()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     if kubeconfig is not None:
-        server.write_kubeconfig(kubeconfig)
+        try:
+            server.write_kubeconfig(kubeconfig)
+        except OSError as error:
+            await server.stop()
+            raise click.ClickException(f"--write-kubeconfig {kubeconfig}: {error.strerror}") from None
         click.echo(f"export KUBECONFIG={kubeconfig}", err=True)
     click.echo(f"serving on {server.url}", err=True)
     await stopped.wait()

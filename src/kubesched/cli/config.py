@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.cli.scheduler_choice import GatePairs
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kubesched.older.config import Emulation
     from kubesched.scheduler.config import KubeSchedulerConfiguration, ResolvedProfile
 
-_ERROR_EXIT = 2
 _STDIN = "-"
 
 _output_option = click.option(
@@ -82,8 +82,8 @@ def view(
             raise click.UsageError("-o text needs --emulate of an older version")
         _view_today(filename, emulate, output or "yaml")
     except (ConfigError, InputError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(_ERROR_EXIT)
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
 
 
 def _view_today(filename: str | None, emulate: str | None, output: str) -> None:
@@ -148,7 +148,7 @@ def validate(filenames: tuple[str, ...], resolved: bool) -> None:
             for profile in profiles:
                 _print_resolved(profile)
     if n_bad:
-        sys.exit(_ERROR_EXIT)
+        sys.exit(ERROR_EXIT)
 
 
 @config.command("convert")
@@ -168,8 +168,8 @@ def convert(filename: str, output: str) -> None:
     try:
         converted = load_any(_read(filename), source)
     except (ConfigError, InputError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(_ERROR_EXIT)
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
     for note in converted.notes:
         click.echo(f"{source}: {note}", err=True)
     _print_manifest(converted.manifest, output)

@@ -5,10 +5,12 @@ Every user error is one line on standard error and exit code 2. Next: one module
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +19,8 @@ from kubesched.cli.output import ERROR_EXIT, say_error
 
 INTERRUPTED_EXIT = 130
 BROKEN_PIPE_EXIT = 141
+_FAILED_WRITES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""Why standard output takes no more. Files are written by `kubesched.cli.files`, which names them in its errors."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("kubesched.cli.apiserver:apiserver", "Run the embedded Kubernetes API server."),
@@ -62,14 +66,20 @@ class OneLineCommand(click.Command):
         return super().make_context(info_name, args, *rest, **extra)
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        _replace_closed_streams()
         try:
             return super().main(args, *rest, **{**options, "standalone_mode": False})
         except click.exceptions.Abort:
             sys.exit(INTERRUPTED_EXIT)
         except BrokenPipeError:
-            # Whoever read the answer has seen enough; without this, Python would complain when it flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()  # whoever read the answer has seen enough
             sys.exit(BROKEN_PIPE_EXIT)
+        except OSError as error:
+            if error.filename is not None or error.errno not in _FAILED_WRITES:
+                raise
+            _discard_output()
+            say_error(f"cannot write the output: {error.strerror}")
+            sys.exit(ERROR_EXIT)
         except click.exceptions.NoArgsIsHelpError as asked:
             click.echo(asked.format_message())
             sys.exit(ERROR_EXIT)
@@ -102,6 +112,21 @@ class LazyGroup(OneLineCommand, click.Group):
 @click.version_option(package_name="kubesched", message="%(prog)s %(version)s")
 def main() -> None:
     """The Kubernetes scheduler in Python: decides as kube-scheduler does, and explains why."""
+
+
+def _replace_closed_streams() -> None:
+    """A stream that the caller closed (`>&-`) is None in Python: what goes there is discarded, and nothing is read."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Otherwise Python complains when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(error: click.ClickException) -> str:

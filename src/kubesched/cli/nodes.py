@@ -123,7 +123,7 @@ def documents_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: FleetSettings) -> int:
-    from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+    from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
     from kubesched.k8s.client.rest import RestClient
     from kubesched.playground.hollow_nodes.fleet import KubeletFleet, NodeRefusedError
 
@@ -136,7 +136,7 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
         n_nodes = await fleet.start(bodies)
         click.echo(f"{n_nodes} hollow nodes in {target.url}; press Ctrl-C to stop their kubelets", err=True)
         await stopped.wait()
-    except NodeRefusedError as error:
+    except (NodeRefusedError, ClientConfigError) as error:
         say_error(str(error))
         return ERROR_EXIT
     except (ApiError, Unreachable, AnswerLost) as failure:

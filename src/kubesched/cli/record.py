@@ -108,7 +108,7 @@ def _convert(sources: tuple[str, ...], path: Path, anonymiser: Anonymiser | None
     from kubesched.k8s.dumped_kinds import READ_RESOURCES
     from kubesched.live.recorder import write_to
     from kubesched.simulator.recording.imports import imported
-    from kubesched.simulator.recording.lines import RecordingWriter, chunks_of, unpacked
+    from kubesched.simulator.recording.lines import RecordingError, RecordingWriter, chunks_of, unpacked
 
     read = [(name, b"".join(unpacked(chunks_of(Path(name))))) for name in sources]
     events = imported(read)
@@ -119,7 +119,11 @@ def _convert(sources: tuple[str, ...], path: Path, anonymiser: Anonymiser | None
     hand_on = write_to(writer, anonymiser)
     for event in events:
         hand_on(event)
-    writer.close()
+    try:
+        writer.close()
+    except RecordingError:
+        path.unlink(missing_ok=True)
+        raise
     return writer
 
 

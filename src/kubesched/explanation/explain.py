@@ -183,6 +183,8 @@ def _why_not(found: manifests.Manifests, key: PodKey) -> str:
         return f"pod {key} has finished: a pod in phase Succeeded or Failed is not scheduled"
     namesakes = sorted(other for other in pods if other.partition("/")[2] == key.partition("/")[2])
     hint = f"; there is {', '.join(namesakes[:_NAMESAKES_SHOWN])}" if namesakes else ""
+    if not pods:
+        return f"there is no pod {key}: no pods were read"
     return f"pod {key} is not among the {len(pods)} pods that were read{hint}"
 
 

@@ -29,7 +29,7 @@ from kubesched.live.options.settings import RunOptions
 from kubesched.live.saved_form import reduced, without_secrets
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.simulator.recording.engine_journal import KIND, JournalHeader
-from kubesched.simulator.recording.lines import API_VERSION, RecordingError
+from kubesched.simulator.recording.lines import API_VERSION, RecordingError, write_whole
 
 MOST_BYTES = 1 << 30
 """Of a whole journal, packed."""
@@ -90,7 +90,7 @@ class JournalFiles:
         if not lines or self._is_full:
             return
         data = self._pack.compress(b"\n".join((*lines, b""))) + self._pack.flush(zlib.Z_SYNC_FLUSH)
-        self._file.write(data)
+        write_whole(self._file, data)
         self._n_bytes += len(data)
         if self._n_bytes >= self._most_bytes:
             self._is_full = True
@@ -109,7 +109,7 @@ class JournalFiles:
         self._pack = zlib.compressobj(level=1, wbits=31)
 
     def _finish(self) -> None:
-        self._file.write(self._pack.flush(zlib.Z_FINISH))
+        write_whole(self._file, self._pack.flush(zlib.Z_FINISH))
         self._file.close()
 
 

@@ -198,7 +198,7 @@ class LiveScheduler:
     async def run(self) -> None:
         tasks = contextlib.AsyncExitStack()
         delays = self._options.configuration.delay_cache_until_active
-        syncing = None if delays else asyncio.create_task(self._unless_stopped(self._sync()), name="cache sync")
+        syncing = None if delays else asyncio.create_task(self._unless_stopped(self._sync), name="cache sync")
         try:
             await self._start_recorder(tasks)
             await self._start_serving()
@@ -288,7 +288,7 @@ class LiveScheduler:
     async def _start_leading(self) -> None:
         if self._options.configuration.delay_cache_until_active:
             lines.WAITING_FOR_SYNC.write()
-            await self._unless_stopped(self._sync())
+            await self._unless_stopped(self._sync)
             lines.SYNC_COMPLETED.write()
         if not self._is_shutting_down:
             self.shell.lead()
@@ -312,9 +312,9 @@ class LiveScheduler:
             if client is not None:
                 await client.close()
 
-    async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
+    async def _unless_stopped(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Does it, or leaves off when we are to stop."""
-        working = asyncio.create_task(work)
+        working = asyncio.create_task(work())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)

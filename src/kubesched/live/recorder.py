@@ -13,7 +13,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch import Informers, InformerSettings
 from kubesched.k8s.client.list_watch.exchange import ListWatchApi
 from kubesched.k8s.client.list_watch.informers import UNFINISHED_PODS
@@ -153,12 +153,12 @@ async def follow(
 
 
 async def check_readable(target: ServerTarget) -> None:
-    """Raises ClusterReadError if the cluster cannot be read. Informers try forever; somebody who sits and waits wants
-    to know at once."""
+    """Raises ClusterReadError if the cluster cannot be read, and ClientConfigError if there is no way to log in.
+    Informers would try forever; whoever started the command wants to know at once."""
     client = RestClient(target, retries=RetryPolicy(max_attempts=2))
     try:
         await client.request("GET", "/api/v1/nodes", params={"limit": "1"}, timeout_s=_FIRST_ANSWER_S)
-    except (ApiError, Unreachable, AnswerLost, ClientConfigError) as problem:
+    except (ApiError, Unreachable, AnswerLost) as problem:
         raise ClusterReadError(f"{target.source}: cannot list nodes: {problem}") from None
     finally:
         await client.close()

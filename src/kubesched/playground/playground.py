@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import secrets
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -37,6 +36,7 @@ from kubesched.live.options import RunOptions, read_options
 from kubesched.live.options.flag import GATES
 from kubesched.live.serving.debug_pages import queue_report
 from kubesched.live.serving.live_sources import LiveExplainer
+from kubesched.playground.apiserver.http.identity import write_private
 from kubesched.playground.apiserver.kinds.registry import NEXT, TODAY
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.controllers.kinds import DiscoveredKinds, Homes
@@ -326,16 +326,17 @@ def merge_into(path: Path, added: Path) -> None:
         try:
             own = load_document(path.read_bytes()) or {}
         except (OSError, yaml.YAMLError) as problem:
-            raise InvalidKubeconfigError(f"{path}: {' '.join(str(problem).split())}") from None
+            why = getattr(problem, "strerror", None) or " ".join(str(problem).split())
+            raise InvalidKubeconfigError(f"{path}: {why}") from None
     if not isinstance(own, dict):
         raise InvalidKubeconfigError(f"{path}: not a kubeconfig")
     content = merged(own, load_document(added.read_bytes()))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(plain_yaml(content))
-    beside.replace(path)
+    place = path.resolve()  # where a symbolic link leads: the link stays
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(place, plain_yaml(content).encode())
+    except OSError as problem:
+        raise InvalidKubeconfigError(f"{path}: {problem.strerror or problem}") from None
 
 
 def certificate_authority(path: Path) -> str:

@@ -116,7 +116,8 @@ def main(argument: str) -> int:
         sys.stderr.write(f"{problem}\n")
         return 1
     except OSError as problem:
-        sys.stderr.write(f"cannot serve on {order.bind_address}:{order.port}: {problem.strerror or problem}\n")
+        where = problem.filename or f"cannot serve on {order.bind_address}:{order.port}"
+        sys.stderr.write(f"{where}: {problem.strerror or problem}\n")
         return 1
     return 0
 

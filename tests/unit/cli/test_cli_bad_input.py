@@ -36,6 +36,27 @@ BAD_FILES = [
         "line 2, column 1: not YAML or JSON: ",
         id="broken JSON",
     ),
+    pytest.param(
+        "metadata:\n\tname: p\n",
+        "line 2, column 1: not YAML or JSON: found character that cannot start any token"
+        " (a tab: YAML is indented with spaces)",
+        id="a tab",
+    ),
+    pytest.param(
+        "metadata:\n  name: {{ .Release.Name }}\n",
+        "line 2, column 10: not YAML or JSON: found unhashable key (a template? render it first)",
+        id="a chart's template",
+    ),
+    pytest.param(
+        NODE.replace("name: 'n'", "name: 'n', labels: {good: x, spot: true}"),
+        "Node n: metadata.labels.spot: expected str, got bool",
+        id="a label that is no text",
+    ),
+    pytest.param(
+        '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a/b": 1}}}',
+        "Node n: metadata.labels[a/b]: expected str, got int",
+        id="a label that is no text, in JSON",
+    ),
     pytest.param("hello: world\n", "document 1: not a Kubernetes object: kind is missing", id="not Kubernetes"),
     pytest.param(
         NODE + "---\n- 1\n",
@@ -93,6 +114,12 @@ BAD_PODS = [
         id="finished",
     ),
 ]
+
+
+def test_a_pod_of_a_file_without_pods(tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    path.write_text(NODE)
+    assert the_one_line(run("p", "-f", str(path))) == f"{path}: there is no pod default/p: no pods were read"
 
 
 @pytest.mark.parametrize(("pod", "expected"), BAD_PODS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -89,3 +90,24 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["config", "default"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "kubesched", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert finished.stderr == "error: cannot write the output: No space left on device\n"
+    assert finished.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("closed", "code"), [("config default >&-", 0), ("config validate - <&-", 2), ("config validate nowhere 2>&-", 2)]
+)
+def test_a_stream_that_is_closed_is_no_bug_of_ours(closed: str, code: int) -> None:
+    command = f"{sys.executable} -m kubesched {closed}"
+    finished = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in finished.stderr
+    assert finished.returncode == code, finished.stderr

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,24 @@ def test_a_shadow_ends_with_a_report(tmp_path: Path) -> None:
     result = LiveCluster(tmp_path, example_objects()).run("shadow", "--for", "300ms", "-o", "json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["decided"] == 0
+
+
+EXEC = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: not-there, interactiveMode: Never}}"
+
+
+@pytest.mark.parametrize(
+    "command", ["record -o day.jsonl.gz", "shadow", "nodes --count 1", "run --secure-port=0 --leader-elect=false"]
+)
+def test_a_credential_plugin_that_is_missing(tmp_path: Path, command: str) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: "
+        "{server: 'https://127.0.0.1:9'}}], contexts: [{name: c, context: {cluster: c, user: u}}], "
+        f"users: [{{name: u, user: {EXEC}}}]}}"
+    )
+    called = [sys.executable, "-m", "kubesched", *command.split(), "--kubeconfig", str(config)]
+    finished = subprocess.run(called, capture_output=True, text=True, check=False, cwd=tmp_path)
+    said = [line for line in finished.stderr.splitlines() if not re.match(r"[IWE]\d{4} ", line)]
+    assert said == [f"error: {config}: user \"u\": exec: credential plugin 'not-there': not found in PATH"]
+    assert finished.returncode == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["kubeconfig"]

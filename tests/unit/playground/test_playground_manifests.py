@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -101,3 +103,33 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(tmp_path: Path) -> None:
 def test_kubectl_s_own_file_is_the_first_of_the_environment() -> None:
     assert usual_path({"KUBECONFIG": "/a:/b"}) == Path("/a")
     assert usual_path({}).parts[-2:] == (".kube", "config")
+
+
+def test_merging_writes_to_where_a_symbolic_link_leads(tmp_path: Path) -> None:
+    mine, real, added = tmp_path / "config", tmp_path / "dotfiles" / "config", tmp_path / "added"
+    real.parent.mkdir()
+    real.write_text(_config("work", "https://work"))
+    mine.symlink_to(real)
+    added.write_text(_config("kubesched", "https://new"))
+    merge_into(mine, added)
+    assert mine.is_symlink()
+    assert [one["name"] for one in yaml.safe_load(real.read_text())["clusters"]] == ["work", "kubesched"]
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_left_alone_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, added = tmp_path / "config", tmp_path / "added"
+    mine.write_text(_config("work", "https://work"))
+    added.write_text(_config("kubesched", "https://new"))
+    before = mine.read_text()
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InvalidKubeconfigError) as refused:
+        merge_into(mine, added)
+    assert str(refused.value) == f"{mine}: No space left on device"
+    assert mine.read_text() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["added", "config"]

@@ -20,7 +20,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.model.kubernetes_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import likely_cause, load_document
 
 T = TypeVar("T")
 
@@ -179,7 +179,8 @@ def _load_yaml(path: Path, text: bytes) -> Mapping[str, Any]:
         document = load_document(text)
     except yaml.MarkedYAMLError as failure:
         line = f"line {failure.problem_mark.line + 1}: " if failure.problem_mark else ""
-        raise ClientConfigError(f"{path}: {line}not YAML: {failure.problem or 'cannot be parsed'}") from None
+        cause = f"{failure.problem or 'cannot be parsed'}{likely_cause(failure, text)}"
+        raise ClientConfigError(f"{path}: {line}not YAML: {cause}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
         raise ClientConfigError(f"{path}: not YAML: it has characters that YAML does not allow") from None
     if document is None:

@@ -73,6 +73,18 @@ def in_one_line(problem: Exception) -> str:
     return "a number has more than 4,300 digits" if text.startswith("Exceeds the limit") else text
 
 
+def likely_cause(problem: yaml.YAMLError, data: bytes) -> str:
+    """What people most often have in the line that YAML stumbles over, in brackets; or nothing."""
+    mark = getattr(problem, "problem_mark", None)
+    lines = data.splitlines()
+    if mark is None or mark.line >= len(lines):
+        return ""
+    line = lines[mark.line]
+    if b"\t" in line[: len(line) - len(line.lstrip())]:
+        return " (a tab: YAML is indented with spaces)"
+    return " (a template? render it first)" if b"{{" in line else ""
+
+
 def _may_exceed(data: bytes, bounds: YamlBounds) -> bool:
     """Whether a bound could be exceeded: every value needs a sign, every level of a flow a bracket, every level of a
     block an indentation or a sign in its line, and every alias an anchor."""

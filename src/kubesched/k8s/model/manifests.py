@@ -22,7 +22,7 @@ import yaml
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.apps import WORKLOAD_KINDS
-from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import likely_cause, load_documents
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import UNREADABLE, plain_problem, tree_of
 
@@ -267,8 +267,9 @@ def _read_json_item(
     try:
         decoded = _decoder(struct)(item)
     except UNREADABLE as problem:
-        name = _name_in(tree_of(item)) or where
-        raise ManifestError(source, f"{kind} {name}".strip(), _told(problem)) from None
+        tree = tree_of(item)
+        name = _name_in(tree) or where
+        raise ManifestError(source, f"{kind} {name}".strip(), _told(problem, tree)) from None
     _keep(decoded, kind, source, where, found)
     _keep_written(item, api_version, kind, source, found)
 
@@ -289,7 +290,7 @@ def _yaml_documents(data: bytes, source: str) -> Iterator[object]:
         mark = getattr(problem, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         text = getattr(problem, "problem", None) or str(problem).splitlines()[0]
-        raise ManifestError(source, where, f"not YAML or JSON: {text}") from None
+        raise ManifestError(source, where, f"not YAML or JSON: {text}{likely_cause(problem, data)}") from None
 
 
 def _read_document(document: object, source: str, where: str, found: Manifests) -> None:
@@ -315,7 +316,7 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
     try:
         decoded = msgspec.convert(document, struct)
     except msgspec.ValidationError as problem:
-        raise ManifestError(source, f"{kind} {_name_in(document) or where}", plain_problem(problem)) from None
+        raise ManifestError(source, f"{kind} {_name_in(document) or where}", plain_problem(problem, document)) from None
     _keep(decoded, kind, source, where, found)
     _keep_written(document, api_version, kind, source, found)
 
@@ -324,10 +325,10 @@ def is_namespaced(struct: type[KubeObject]) -> bool:
     return struct in _NAMESPACED
 
 
-def _told(problem: Exception) -> str:
+def _told(problem: Exception, tree: object = None) -> str:
     if isinstance(problem, RecursionError):
         return "nested too deeply"
-    return _NOT_UTF_8 if isinstance(problem, UnicodeDecodeError) else plain_problem(problem)
+    return _NOT_UTF_8 if isinstance(problem, UnicodeDecodeError) else plain_problem(problem, tree)
 
 
 # -- shared ------------------------------------------------------------------------------------------------------------

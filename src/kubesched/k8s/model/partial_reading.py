@@ -208,9 +208,16 @@ def garbled(tree: Any, path: _Steps = ()) -> list[_Steps]:
     return found
 
 
-def plain_problem(problem: Exception) -> str:
-    """msgspec's `Expected `int`, got `str` - at `$.spec.x`` as `spec.x: expected int, got str`."""
+def plain_problem(problem: Exception, tree: Any = None) -> str:
+    """msgspec's `Expected `int`, got `str` - at `$.spec.x`` as `spec.x: expected int, got str`.
+
+    msgspec does not say which entry of a map it means; with the `tree` that was read, the first that fits is named.
+    """
     text, _, path = str(problem).partition(" - at `$")
+    steps, got = _steps_of(path), _GOT.search(text)
+    if tree is not None and got and _EACH in steps and steps.index(_EACH) == len(steps) - 1:
+        meant = next((name for name, value in _entries(_at(tree, steps[:-1])) if _is_a(value, got[1])), None)
+        path = path if meant is None else _written((*steps[:-1], meant))
     text = text.replace("`", "")
     text = text[:1].lower() + text[1:]
     path = path.rstrip("`").lstrip(".")
@@ -234,7 +241,7 @@ def _first_problem(tree: Any, kind: type[K]) -> K | _Damage:
     except msgspec.ValidationError as problem:
         text, _, path = str(problem).partition(" - at `$")
         got = _GOT.search(text)
-        return _Damage(_steps_of(path), plain_problem(problem), got[1] if got else "")
+        return _Damage(_steps_of(path), plain_problem(problem, tree), got[1] if got else "")
     bad = first_bad_amount(item)
     if bad is None:
         return item
@@ -261,7 +268,7 @@ def _mend(tree: Any, damage: _Damage, older: Any, restored: set[_Steps]) -> bool
         return False
     if steps[-1] == _EACH:
         entries = _at(tree, steps[:-1])
-        damaged = [name for name, value in _entries(entries) if _NAMES.get(type(value), "") == damage.got]
+        damaged = [name for name, value in _entries(entries) if _is_a(value, damage.got)]
         if not damaged:  # not by its type, then by what it says (a number out of range): all of them
             damaged = [name for name, _ in _entries(entries)]
         for name in damaged:
@@ -295,6 +302,10 @@ def _at(tree: Any, steps: Sequence[str | int]) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return tree
+
+
+def _is_a(value: object, name: str) -> bool:
+    return _NAMES.get(type(value), "") == name
 
 
 def _entries(found: Any) -> list[tuple[str | int, Any]]:

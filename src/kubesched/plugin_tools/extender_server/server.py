@@ -196,8 +196,12 @@ def token_from(file: Path | None) -> str:
     except OSError as problem:
         raise TokenFileError(f"--token-file {file}: {problem.strerror or problem}") from None
     token = secrets.token_urlsafe(32)
-    with os.fdopen(descriptor, "w") as made:
-        made.write(token + "\n")
+    try:
+        with os.fdopen(descriptor, "w") as made:
+            made.write(token + "\n")
+    except OSError as problem:
+        file.unlink(missing_ok=True)
+        raise TokenFileError(f"--token-file {file}: {problem.strerror or problem}") from None
     return token
 
 

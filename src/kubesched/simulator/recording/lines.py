@@ -289,14 +289,26 @@ class RecordingWriter:
         text = b"".join(line + b"\n" for line in self._lines)
         self._lines.clear()
         data = self._pack.compress(text) + self._pack.flush(mode)
+        try:
+            write_whole(self._file, data)
+        except OSError as problem:
+            if not self.n_bytes:
+                self.path.unlink(missing_ok=True)
+            raise RecordingError(f"{self.path}: {problem.strerror or problem}") from None
         self.n_bytes += len(data)
-        self._file.write(data)
 
     def _add(self, line: Line) -> None:
         self._lines.append(_encode(line))
 
     def _t(self, now_s: float) -> float:
         return round(now_s - self._started_s, _MILLISECONDS)
+
+
+def write_whole(file: IO[bytes], data: bytes) -> None:
+    """An unbuffered file takes as much as fits on the disk, and says how much that was."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def next_number(path: Path) -> int:

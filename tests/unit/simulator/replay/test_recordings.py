@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import re
@@ -23,7 +24,7 @@ from kubesched.live.engine_recorder import recorded_form
 from kubesched.live.recorder import InformerStream, write_to
 from kubesched.live.saved_form import API_VERSIONS, saved_form
 from kubesched.simulator.recording.anonymous import Anonymiser
-from kubesched.simulator.recording.lines import STRUCTS, RecordingError, RecordingWriter, next_number
+from kubesched.simulator.recording.lines import STRUCTS, RecordingError, RecordingWriter, next_number, write_whole
 from kubesched.simulator.recording.reader import (
     BoundSeen,
     GapSeen,
@@ -420,3 +421,41 @@ def test_lines_are_json_that_others_can_read(events: list[Recorded], tmp_path: P
     header, *rest = [json.loads(line) for line in lines]
     assert header["kind"] == "Recording" and header["segment"] == 1
     assert {line["e"] for line in rest} >= {"A", "B", "M", "S"}
+
+
+class _SmallDisk:
+    """Takes at most seven bytes at a time, and no more than it has room for."""
+
+    def __init__(self, room: int) -> None:
+        self.taken = b""
+        self._room = room
+
+    def write(self, data: bytes) -> int:
+        part = bytes(data)[: min(7, self._room - len(self.taken))]
+        if not part:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.taken += part
+        return len(part)
+
+
+def test_a_file_that_takes_a_part_is_given_the_rest() -> None:
+    disk = _SmallDisk(100)
+    write_whole(disk, bytes(range(50)))  # type: ignore[arg-type]
+    assert disk.taken == bytes(range(50))
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(disk, bytes(51))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("room", "is_kept"), [(0, False), (5000, True)])
+def test_a_recording_ends_with_an_error_that_names_the_file_when_the_disk_is_full(
+    tmp_path: Path, room: int, is_kept: bool
+) -> None:
+    path = tmp_path / "day.jsonl.gz"
+    writer = RecordingWriter(path, ["Node"], 0.0)
+    writer._file.close()
+    writer._file = _SmallDisk(room)  # type: ignore[assignment]
+    with pytest.raises(RecordingError, match=f"{re.escape(str(path))}: No space left on device"):
+        for second in range(1000):
+            writer.put("Node", f"n{second}", {"metadata": {"name": f"n{second}"}}, float(second))
+            writer.flush(float(second))
+    assert path.exists() == is_kept

@@ -170,14 +170,18 @@ class ServerIdentity:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only the owner can read, at once or not at all."""
+    """Writes a file that only the owner can read, at once or not at all. Raises OSError that names it."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as problem:
+        beside.unlink(missing_ok=True)
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
 def load_or_create(folder: Path | None, address: str) -> ServerIdentity:
