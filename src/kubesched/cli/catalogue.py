@@ -37,7 +37,7 @@ def catalogue() -> None:
     """Show, validate, convert and derive catalogues: machines, where they can be had, and what they cost."""
 
 
-@catalogue.command("show")
+@catalogue.command("show", short_help="Print machines with what is allocatable, and prices.")
 @_files
 @_prices
 @click.option(
@@ -76,7 +76,7 @@ def _size(found: Catalogue) -> str:
     return f"{counted(len(found.shapes), 'shape')}, {counted(sum(1 for _ in found.options()), 'offer')}"
 
 
-@catalogue.command("convert")
+@catalogue.command("convert", short_help="Print any known form as kind Catalogue.")
 @_files
 @_prices
 @_record
@@ -86,7 +86,7 @@ def convert(files: tuple[str, ...], prices: str | None, output: str) -> None:
         print_record(read_catalogues(files, prices).to_dict(), output)
 
 
-@catalogue.command("derive")
+@catalogue.command("derive", short_help="Print a catalogue of the nodes of a cluster.")
 @click.option(
     "-f", "--filename", "filenames", required=True, multiple=True, metavar="FILE", help="Manifests with nodes; a dump."
 )

@@ -35,7 +35,7 @@ def config() -> None:
     """Show, validate and convert KubeSchedulerConfiguration files."""
 
 
-@config.command("view")
+@config.command("view", short_help="Print a configuration with all defaults.")
 @click.option("-f", "--filename", metavar="FILE", help="Configuration file; - for standard input.")
 @click.option("--emulate", metavar="VERSION", help="Show what this version runs: 1.13, 1.14, 1.17, 1.18 or 1.19.")
 @click.option("--policy-config-file", metavar="FILE", help="With --emulate: a Policy file.")

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from kubesched.explanation.targets import AskedAbout
     from kubesched.k8s.client.target import ServerTarget
 
-node_option = click.option("--node", metavar="NAME", help="Why the pod does not go to this node, or did not.")
+node_option = click.option("--node", metavar="NAME", help="Say why the pod does not go, or did not go, to this node.")
 
 
 @click.command("explain")
 @click.argument("target", metavar="[NAMESPACE/][KIND/]NAME")
-@click.option("-n", "--namespace", metavar="NAME", help="The namespace of what is asked about.")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace of the object.")
 @click.option(
     "-f",
     "--filename",
@@ -80,10 +80,11 @@ def explain(
     kubesched explain namespace/shop
     kubesched explain node/general-2
     kubesched explain ml/podgroup/training
+    kubesched explain ml/compositepodgroup/training --emulate 1.37
 
-    Of a workload or a namespace, the pods are grouped by what stands in their way; of a workload that has none yet, one
-    is explained as its controller would create it now. Of a node, it is said which pending pods it could not take. Of a
-    pod group, who is missing, which member finds no node, and which placement came nearest.
+    For a workload or a namespace, the pods are grouped by what keeps them pending; for a workload without pods, one is
+    explained as its controller would create it now. For a node, the answer is which pending pods it cannot take, and
+    why. For a pod group, it is which pods are missing, which find no node, and which placement came nearest.
     """
     asked = asked_about(target, namespace)
     server = ServerChoice(kubeconfig, context, live)

@@ -57,7 +57,7 @@ def new(name: str, directory: str) -> None:
     click.echo(f"next: kubesched plugin check {next(iter(paths))}")
 
 
-@plugin.command("check")
+@plugin.command("check", short_help="Check plugins against the plugin contract on random clusters.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration with the plugin's arguments."

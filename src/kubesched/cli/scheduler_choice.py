@@ -66,10 +66,16 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         "--emulate",
         metavar="VERSION",
         help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
-        "converted to v1. 1.37: as far as it is known. 1.36-alpha: today, with v1.36's flaws about pod groups.",
+        "converted to v1. 1.37: the next version, as in its release candidate. 1.36-alpha: v1.36 with its pod group "
+        "bugs.",
     )
     @plugin_option
-    @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Feature gates of that version.")
+    @click.option(
+        "--feature-gates",
+        type=GatePairs(),
+        metavar="NAME=BOOL,...",
+        help="Feature gates to set: GenericWorkload=true.",
+    )
     @wraps(command)
     def with_scheduler(
         *args: Any,

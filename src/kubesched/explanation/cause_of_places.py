@@ -86,7 +86,7 @@ def volume_place(scene: Scene) -> Cause:
     text = f"the volume of claim {name_of(fact.fields['claim'])} ({fact.fields['volume']}) is {place_of(fact)}"
     if place_of(fact).startswith(ON_NODE):
         text += ", which is not there" if scene.n_left == scene.n_nodes else f"; {scene.subject()} is another"
-        remedy = "Bring that node back, or delete claim and volume and start anew: the data is on its disk."
+        remedy = "Bring that node back, or delete the claim and its volume and start over: its data is on that disk."
         return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **fact.fields)
     absent = _absent_label(scene, fact)
     if absent:
@@ -110,8 +110,8 @@ def volume_provisioning(scene: Scene) -> Cause:
     else:
         objects = scene.cluster.objects
         there = unsuitable(objects.persistent_volumes, objects.persistent_volume_claims[fact.fields["claim"]])
-        text = f"claim {claim} needs a volume of class {class_name} ({fact.fields['requested']}), which nobody makes; "
-        text += there
+        text = f"claim {claim} needs a volume of class {class_name} ({fact.fields['requested']}), which has no "
+        text += f"provisioner; {there}"
         remedy = f"Create a PersistentVolume of class {class_name} on such a node, or use a class with a provisioner."
     return scene.cause(CauseKind.VOLUME_PROVISIONING, text, remedy, **fact.fields)
 

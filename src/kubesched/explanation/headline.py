@@ -268,7 +268,7 @@ def _with_preemption(explanation: Explanation, cause: Cause) -> Cause:
     assert decision is not None
     preemption = decision.preemption
     if pod.spec.preemption_policy == "Never":
-        return replace(cause, text=f"{cause.text}; its preemptionPolicy is Never, so that it evicts nobody")
+        return replace(cause, text=f"{cause.text}; its preemptionPolicy is Never, so it evicts no pods")
     is_waiting = preemption is not None and all(victim.pod.is_terminating for victim in preemption.victims)
     if preemption is not None and preemption.node_name and not is_waiting:
         victims = [f"{victim.key} (priority {victim.priority})" for victim in preemption.victims]

@@ -234,7 +234,7 @@ ABSENCES: tuple[Absence, ...] = (
     Absence(apps.Job, _NOT_REPLACED, named=_owned_by(apps.Job, core.Pod), simulation=True),
     Absence(apps.CronJob, "they start no more jobs", named=_owned_by(apps.CronJob, apps.Job), simulation=True),
     Absence(core.PriorityClass, "new pods that name one are refused", is_always_there=True, simulation=True),
-    Absence(core.PodDisruptionBudget, "preemption and drains spare nobody"),
+    Absence(core.PodDisruptionBudget, "preemption and drains ignore disruption budgets"),
     Absence(storage.PersistentVolumeClaim, "pods that name claims fit nowhere", named=_claims_of_pods),
     Absence(storage.PersistentVolume, "pods with bound claims fit nowhere", named=_volumes_of_claims),
     Absence(storage.StorageClass, "claims cannot be provisioned", named=_classes_of_storage),
@@ -252,4 +252,4 @@ ABSENCES: tuple[Absence, ...] = (
     Absence(resource.DeviceClass, "claims that name one cannot be allocated", named=_device_classes_of_claims),
     Absence(resource.ResourceSlice, "no node has a device", named=_devices_of_claims),
 )
-"""In the order in which they are told. Quotas, limit ranges and autoscalers are for plans: no decision changes."""
+"""In the order in which they are reported. Quotas, limit ranges and autoscalers are for plans: no decision changes."""

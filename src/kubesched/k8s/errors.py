@@ -17,4 +17,4 @@ class KubeschedError(Exception):
 
 
 class KubeschedWarning(UserWarning):
-    """What was given is enough for an answer, but not for the one that somebody may expect: a dump without a kind."""
+    """The input is enough for an answer, but perhaps not the one expected: a dump without a kind."""

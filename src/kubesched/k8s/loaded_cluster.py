@@ -1,4 +1,4 @@
-"""A cluster as somebody has it at hand: files, directories, YAML text, dictionaries, or all of them together.
+"""A cluster in any form: files, directories, YAML text, dictionaries, or all of them together.
 
 `LoadedCluster` keeps what was read, so that it is read once and asked about often; `replace` and `without` make
 another one, with something changed. The library's functions take one, or whatever one can be made of.

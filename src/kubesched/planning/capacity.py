@@ -102,7 +102,7 @@ def capacity(
         raise CapacityError(f"{most:,} copies: from 1 to {MOST_COPIES:,} can be tried")
     rules = CopyRules(most, quota, _may_preempt(preemption), let_lose)
     if keep and let_lose:
-        raise CapacityError("room to keep is never lost: keep stands against let_lose")
+        raise CapacityError("keep and let_lose exclude each other: room to keep is never given up")
     if app and rules.may_preempt:
         raise CapacityError("preemption is counted for pods, shapes and workloads, not for whole applications")
     asked = [

@@ -227,7 +227,7 @@ class _MoreReplicas(_Way):
 
 
 class _LargerRequests(_Way):
-    assumption = "All pods are placed again with the larger requests, those of daemons first; nobody is preempted."
+    assumption = "All pods are placed again with the larger requests, those of daemons first; no pod is preempted."
 
     def __init__(self, world: LoadedWorld, has_quota: bool) -> None:
         self._world = world

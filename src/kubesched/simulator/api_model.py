@@ -82,7 +82,7 @@ class TypedStore:
         """Who cares about a kind, for the kinds that have been written."""
 
     def listen(self, listener: Listener, *kinds: type[KubeObject]) -> None:
-        """From here on, changes to objects of these kinds are told; without kinds, those of all."""
+        """From here on, changes to objects of these kinds are reported; without kinds, those of all."""
         self._listeners.append((listener, kinds or (KubeObject,)))
         self._told.clear()
 

@@ -1,4 +1,4 @@
-"""`kubesched.explain`: about a pod, a workload, a namespace or a node, whatever is asked about.
+"""`kubesched.explain`: about a pod, a workload, a namespace or a node.
 
 The command line and the library answer with the same functions. Next: `kubesched.explanation.targets` for the names of
 what may be asked about, `expansion` for workloads without pods, `kubesched.explanation`, which does the work.
@@ -50,7 +50,7 @@ def explain(
     The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
     several of them. A configuration is a dictionary, a YAML text or a path.
 
-    What is asked about has the names that kubectl has for it, in `namespace`, if it does not say in which:
+    The target is named as for kubectl, in `namespace` unless it names one itself:
 
     - `"shop/web-1"`, `"pod/web-1"`: why a pod is pending, or why it is where it is; an `Explanation`. With `node`, why
       not there, or why there; a `NodeAnswer`.

@@ -41,7 +41,7 @@ def is_on_its_way(claim: NodeClaim) -> bool:
 
 
 def is_unknown(claim: NodeClaim) -> bool:
-    """Whether nobody knows yet how large its node will be."""
+    """Whether the size of its node is not known yet."""
     return not (claim.status.node_name or is_on_its_way(claim) or claim.metadata.deletion_timestamp)
 
 

@@ -161,7 +161,7 @@ def find_workload(found: Manifests, kind: str, key: str) -> Workload | None:
 
 
 def n_wanted(workload: Workload) -> int | None:
-    """How many pods there should be now; None if that is nobody's business but the workload's."""
+    """How many pods there should be now; None if only the workload decides that."""
     match workload:
         case Deployment() | ReplicaSet() | ReplicationController() | StatefulSet():
             return 1 if workload.spec.replicas is None else workload.spec.replicas
@@ -215,7 +215,7 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
 
 
 def _held_back(workload: Workload, n_there: int) -> Cause | None:
-    """A workload that makes no pods because somebody said so."""
+    """A workload that was told to make no pods: suspended, or scaled to zero."""
     if isinstance(workload, Job) and workload.spec.suspend:
         return Cause(CauseKind.NO_PODS, "it is suspended (spec.suspend)", "Its pods come when that is taken back.")
     if isinstance(workload, Deployment) and workload.spec.paused and not n_there:

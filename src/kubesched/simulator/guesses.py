@@ -1,7 +1,7 @@
-"""What the files do not say and a report has to suppose: each is told at its end, and `--strict` makes it an error.
+"""What the files do not say and a report has to suppose: each is listed at its end, and `--strict` makes it an error.
 
 A guess is about the cluster that was given: a kind that is not played, pods that request nothing, volumes that were not
-dumped. How a question is asked (that nobody adds nodes meanwhile) is no guess: it is told beside them, and holds.
+dumped. How a question is asked (that no nodes are added meanwhile) is no guess: it is listed beside them, and holds.
 
 Next: `kubesched.planning`, whose reports tell them.
 """
@@ -96,7 +96,7 @@ def _about_other_kinds(ignored: Mapping[str, int]) -> Iterator[str]:
             others[f"{name}.{group}"] += n
     for found, follows in (
         (webhooks, "not asked: they might change or refuse pods"),
-        (others, "not played: nobody acts on them"),
+        (others, "not simulated: no controller acts on them"),
     ):
         if found:
             names = [f"{n} {name}" for name, n in sorted(found.items())]
@@ -148,7 +148,7 @@ def _asks_for_something(spec: PodSpec) -> bool:
 
 
 def _about_volumes(by_kind: ByKind) -> Iterator[str]:
-    """Of claims that pods on nodes use; a pod that waits is told by the scheduler what its claim lacks."""
+    """Of claims that pods on nodes use; for a waiting pod, the scheduler says what its claim lacks."""
     claims = {
         item.key: item for item in by_kind.get(PersistentVolumeClaim, ()) if isinstance(item, PersistentVolumeClaim)
     }

@@ -129,7 +129,7 @@ class PodRecord:
     key: PodKey
     uid: str
     workload: str
-    """`Deployment web` and the like; empty for a pod of nobody."""
+    """`Deployment web` and the like; empty for a pod without an owner."""
     priority: int
     requests: dict[str, int]
     created_s: float
@@ -291,7 +291,7 @@ class PodLedger:
                 record.workload = self.workload_of(pod)
 
     def workload_of(self, item: KubeObject) -> str:
-        """The kind and name of the topmost owner, as far as owners are known; empty for a pod of nobody."""
+        """The kind and name of the topmost owner, as far as owners are known; empty for a pod without an owner."""
         if not item.metadata.owner_references and isinstance(item, Pod):
             return ""
         last = (self.store.owners_of(item) or [item])[-1]

@@ -3,7 +3,7 @@
 Whatever would break a run later is found here, as an error that names source, object and field.
 
 Owners of which only the references are known: a dump of pods names them by uid, while a manifest of the owner, as
-somebody wrote it, has none. Both given together are meant to belong together: the owner gets the uid that the
+written by hand, has none. Both given together are meant to belong together: the owner gets the uid that the
 references to it have.
 """
 
@@ -138,7 +138,7 @@ def load(found: Manifests, replicas: str = "current", ignore: Sequence[str] = ()
 def _guesses_about_nodes(makers: Iterable[SourcedObject]) -> Iterator[Guess]:
     for one in makers:
         if isinstance(one.item, NodeClaim) and is_unknown(one.item):
-            yield Guess(f"NodeClaim {one.item.name} is not launched: nobody knows how large its node will be.")
+            yield Guess(f"NodeClaim {one.item.name} is not launched: the size of its node is not known yet.")
 
 
 def _as_objects(found: Manifests) -> Manifests:

@@ -98,7 +98,7 @@ def _autoscaled(found: Manifests, which: str) -> tuple[list[KubeObject], list[st
 
 
 def without_pending(objects: Sequence[KubeObject]) -> list[KubeObject]:
-    """Workloads want what they have on nodes, so that nobody makes the others again."""
+    """Workloads want what they have on nodes, so that no controller recreates the others."""
     there = [
         item
         for item in objects

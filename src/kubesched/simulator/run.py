@@ -117,5 +117,5 @@ def _apply(cluster: VirtualCluster, item: KubeObject) -> None:
 
 
 def without_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """A simulation talks to nobody."""
+    """A simulation makes no requests."""
     return msgspec.structs.replace(config, extenders=())

@@ -1,6 +1,6 @@
 """`kubesched.sweep`: one cluster simulated with many seeds and many configurations, and what that changes.
 
-Every configuration is run with every seed. A run is told in numbers, and by a fingerprint: runs with the same one put
+Every configuration is run with every seed. A run is summarized in numbers and a fingerprint: runs with the same one put
 every pod on the same node at the same time.
 
 The report's headline says for each configuration whether every pod found a node, in how many of its runs, and how many

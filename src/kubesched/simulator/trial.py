@@ -353,7 +353,7 @@ class WorldTrial:
         return key
 
     def _give_back_devices(self, pod: Pod) -> None:
-        """A claim that nobody uses any more is not allocated any more; the pod's next one is made of the same
+        """A claim that no pod uses any more is not allocated any more; the pod's next one is made of the same
         template."""
         named = {claim.resource_claim_name for claim in pod.spec.resource_claims or ()}
         made = {status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}

@@ -117,7 +117,7 @@ def test_copies_that_preempt_do_not_take_the_room() -> None:
     urgent = make.pod("urgent", requests={"cpu": "1"}, priority=100)
     kept = kubesched.capacity(nodes(2), urgent, keep=["2x1/1Gi"], preemption="count")
     assert (kept.fits, kept.answers[0].victims) == (6, {})
-    with pytest.raises(kubesched.KubeschedError, match="keep stands against let_lose"):
+    with pytest.raises(kubesched.KubeschedError, match="keep and let_lose exclude each other"):
         kubesched.capacity(nodes(2), urgent, keep=["2x1/1Gi"], preemption="count", let_lose=True)
 
 

@@ -54,7 +54,7 @@ def test_what_says_everything_leaves_nothing_to_guess() -> None:
         ),
         pytest.param(
             [other("argoproj.io/v1alpha1", "Rollout")],
-            "1 Rollout.argoproj.io is not played: nobody acts on them.",
+            "1 Rollout.argoproj.io is not simulated: no controller acts on them.",
             id="an operator's object",
         ),
         pytest.param([node("c")], "1 node of 2 without a zone (c): no zone's failure meets them.", id="no zone"),

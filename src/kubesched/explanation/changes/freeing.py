@@ -421,7 +421,7 @@ def _move(situation: Situation, row: int, pods: Sequence[PodInfo], *, is_claim: 
     description = f"move {all_of(keys)} away from {where}"
     cost = f"{'it has' if len(keys) == 1 else 'they have'} to run elsewhere"
     if is_claim:  # which is in use wherever the other pod runs
-        description, cost = f"delete {all_of(keys)} on {where}", "it gives up the claim, and what it does with it"
+        description, cost = f"delete {all_of(keys)} on {where}", "it loses the claim and whatever it uses it for"
     if all(pod.pod.is_terminating for pod in pods):
         description, cost = f"wait until {all_of(keys)} on {where} is gone", "it is being deleted anyway"
         weighty = False
@@ -517,7 +517,7 @@ def _price_of_opening(situation: Situation, row: int, taints: tuple[Taint, ...])
     if any(map(is_passing, taints)):
         return Reluctance.LAST, "the node is not well, or about to go"
     if all(is_meant_for(taint, situation.pod) for taint in taints):
-        return Reluctance.NONE, "costs nobody anything: the taint keeps what the pod asks for"
+        return Reluctance.NONE, "costs others nothing: the taint reserves what the pod asks for"
     n_pods = len(situation.cluster.table.pods.on(row))
     return Reluctance.LAST, f"takes room that is kept for others ({counted(n_pods, 'pod')} there)"
 

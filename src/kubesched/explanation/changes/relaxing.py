@@ -286,7 +286,7 @@ def correct_slips(situation: Situation) -> list[Change]:
         details={"correct": texts},
         n_edits=len(texts),
         reluctance=Reluctance.NONE,
-        cost_to_others="costs nobody anything, if that was meant",
+        cost_to_others="costs others nothing, if that was meant",
     )
     change = situation.what_if.first_that_helps([proposal])
     return [] if change is None else [replace(change, proposal=replace(proposal, node=change.node))]

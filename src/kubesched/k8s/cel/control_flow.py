@@ -127,7 +127,7 @@ def optional_map(subject: Evaluate, slot: int, body: Evaluate, is_flat: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """What is iterated, the slots of the variables, and what a round costs beyond its parts, 0 if nobody counts.
+    """What is iterated, the slots of the variables, and what a round costs beyond its parts, if costs are counted.
 
     Quantifiers pay for every round, the others for those whose predicate holds.
     """

@@ -1,6 +1,6 @@
 """The static types of CEL, which of them may stand for which, and the functions that are declared with them.
 
-Two types are equal when kind, name and parameters are. `any` and `dyn` are told apart, because a selector may evaluate
+Two types are equal when kind, name and parameters are. `any` and `dyn` are distinct, because a selector may evaluate
 to the first and not to the second. A Substitution is a set of bindings from type parameters to types; a trial that
 fails leaves the bindings as they were.
 

@@ -38,7 +38,7 @@ Evaluate = Callable[[Frame], Any]
 
 
 class _Unset:
-    """Marks a local variable whose value nobody has asked for yet."""
+    """Marks a local variable that has not been evaluated yet."""
 
 
 UNSET = _Unset()

@@ -49,7 +49,7 @@ class EventToRecord:
     reporting_controller: str
     related: ObjectReference | None = None
     reporting_host: str = ""
-    """Where it is said, for kubelets: core v1 only."""
+    """The reporting host, for kubelets: core v1 only."""
 
     @property
     def namespace(self) -> str:

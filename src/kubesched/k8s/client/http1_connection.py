@@ -279,7 +279,7 @@ class Http1Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
-            self.close()  # nobody asked: whatever it is, it must not be taken for the next answer
+            self.close()  # unsolicited: whatever it is, it must not be taken for the next response
             return
         reader = self._reader
         if reader is None:

@@ -135,7 +135,7 @@ async def _nothing_to_await() -> None:
 
 @dataclass(frozen=True, slots=True)
 class LeaderCallbacks:
-    """Who is told what. None of them may block."""
+    """Callbacks. None of them may block."""
 
     on_started_leading: Callable[[], object] = _ignore
     on_renewed: Callable[[], object] = _ignore
@@ -186,7 +186,7 @@ class LeaderElector:
 
     @property
     def must_not_write_after_s(self) -> float:
-        """Until when, on our clock, nobody else can hold the lease; minus infinity when we do not."""
+        """Until when, on our clock, no one else can hold the lease; minus infinity when we do not."""
         return self._must_not_write_after_s
 
     def may_write(self) -> bool:

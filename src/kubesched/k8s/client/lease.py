@@ -1,6 +1,6 @@
 """A coordination.k8s.io/v1 Lease as a lock: read it, create it, update what was last seen of it.
 
-`LeaseLock` guarantees that an update only succeeds when nobody wrote the Lease since we last read or wrote it: it
+`LeaseLock` guarantees that an update only succeeds if the Lease has not been written since we last read or wrote it: it
 always sends the resourceVersion that it knows, and the server refuses it when that is old. Labels, annotations and
 whatever else is in the metadata are sent back as they came.
 

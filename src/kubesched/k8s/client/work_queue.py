@@ -51,7 +51,7 @@ class WorkQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing waits and nobody works; timers may be set."""
+        """Nothing waits and no worker is busy; timers may be set."""
         return not self._waiting and not self._working
 
     def add(self, key: str) -> None:

@@ -40,7 +40,7 @@ class YamlBounds:
 
 
 FILE_BOUNDS = YamlBounds(5_000_000)
-"""For files that somebody gives us: about 100 MB of manifests."""
+"""For files from outside: about 100 MB of manifests."""
 
 BODY_BOUNDS = YamlBounds(100_000)
 """For bodies of requests: about 2 MB of manifests. Clients send JSON, which has no such bound."""

@@ -75,7 +75,7 @@ class KubeObject(KubeStruct, frozen=True):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes, where it has to encode to the same text as here: fields that are left at their defaults
-        are left out, and whether a field is left at its default is told by identity."""
+        are left out; a field counts as left at its default if it is the same object."""
         return _from_pickle, (type(self), _encode(self))
 
     @property

@@ -4,7 +4,7 @@ A field that cannot be read counts as it was last known, or else as not given. A
 given and no damage. The decoder takes any text for an amount, since parsing is left to those who need the value; an
 object that came from outside is looked through once, before anybody relies on it.
 
-JSON that the fast decoder refuses is read as plain values all the same, for naming what is wrong with it: bytes that
+JSON that the fast decoder refuses is still read as plain values, to name what is wrong with it: bytes that
 are no UTF-8 become replacement characters, what is nested too deeply is cut off, numbers that nothing can hold become
 texts. Only what has the form of JSON at all is read.
 
@@ -367,7 +367,7 @@ def _nothing(_item: KubeObject, _problems: Sequence[str]) -> None:
 
 
 def _pod(pod: core.Pod, problems: Sequence[str]) -> core.Pod:
-    """On its node it takes what is known of its requests. One whose priority is not known is nobody's victim."""
+    """On its node it takes what is known of its requests. One whose priority is not known is never a victim."""
     if not pod.spec.node_name:
         return UnreadPod(pod.metadata, pod.spec, pod.status)
     if any(problem.startswith(("spec.priority:", "spec:")) for problem in problems):

@@ -22,7 +22,7 @@ from kubesched.k8s.model.meta import Amount, Int64, KubeObject, KubeStruct, Obje
 from kubesched.k8s.model.times import parse_instant
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps an allocated claim until nobody uses it any more."""
+"""Keeps an allocated claim until no pod uses it any more."""
 
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 """Marks (with the value `true`) the claim that the scheduler made for a pod's extended resources."""
@@ -286,7 +286,7 @@ class DeviceTaintRuleSpec(KubeStruct, frozen=True):
 
 
 class DeviceTaintRule(KubeObject, frozen=True):
-    """A taint that somebody other than the driver puts on devices (`resource.k8s.io/v1beta2`)."""
+    """A taint that someone other than the driver puts on devices (`resource.k8s.io/v1beta2`)."""
 
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec(DeviceTaint("", ""))
     status: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 Nothing here does it. A workload of two billion replicas must not stop all others. As Kubernetes' controllers do, one
 look makes 500 pods at most, and the next look comes after everybody else had a turn. And where many pods of a workload
-already wait for a node, more of them help nobody: the next ones come when some have one.
+already wait for a node, more of them would not help: the next ones come when some have one.
 
 Names and uids that an API server would draw at random are drawn from a seed. A name depends on the seed, on its prefix
 and on how many were drawn for that prefix, and on nothing else: an unrelated workload more or less leaves all other
@@ -80,7 +80,7 @@ class Bursts:
     most_waiting: int | None = None
 
     def cut(self, plan: Plan, n_missing: int, active: Sequence[Pod]) -> int:
-        """How many of the missing pods to make now; the plan is told when that is not all."""
+        """How many of the missing pods to make now; the plan records if that is not all."""
         allowed = min(n_missing, self.most)
         if self.most_waiting is not None and n_missing > 0:
             n_waiting = sum(1 for pod in active if not pod.spec.node_name)

@@ -74,7 +74,7 @@ def disruptions_allowed(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_
 
 @dataclass(frozen=True, slots=True)
 class BudgetNumbers:
-    """A budget in numbers; where it cannot be said how many must stay, nobody may go, and ``problem`` says why."""
+    """A budget in numbers; where it is not known how many must stay, no pod may go, and ``problem`` says why."""
 
     n_expected: int
     n_healthy: int

@@ -38,7 +38,7 @@ _DEFAULT_SHARE = "25%"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetScale:
-    """A replica set in numbers: pods it is told to have, pods that exist in whatever state, pods that are available;
+    """A replica set in numbers: desired pods, pods that exist in whatever state, pods that are available;
     and how many the deployment wanted, at most, when the set was scaled last."""
 
     n_told: int

@@ -173,7 +173,7 @@ def _matches(asked: PodFailureOnExitCodes, name: str, code: int) -> bool:
 
 
 def _failed_codes(pod: Pod) -> Iterator[tuple[str, int]]:
-    """(container, code) of those that did not end with 0. Where nobody reported them, annotations tell."""
+    """(container, code) of those that did not end with 0; if not reported, from annotations."""
     if isinstance(pod, ReportedPod):
         for status in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())):
             ended = None if status.state is None else status.state.terminated

@@ -8,7 +8,7 @@ A job may have a group of its own: the Workload and the PodGroup that the featur
 with names and contents of kube-controller-manager. In v1.36 that is a job which needs all its pods at once: indexed,
 with as many completions as pods that run side by side. Its group is a gang of that size. In v1.37 it is every job that
 belongs to nobody else, and its group is no gang: `is_next` says which of them is meant. A job that names a group in its
-template has it from somebody else.
+template has it from elsewhere.
 
 A cron job makes a job whenever its time comes.
 
@@ -314,7 +314,7 @@ def _surplus(job: Job, active: Sequence[Pod], n_wanted: int) -> list[Pod]:
 
 
 def _ready_indexes(plan: Plan, look: _Look, completions: int, waits: JobFailures | None) -> Iterator[int]:
-    """The lowest numbers that nobody has or had, without those that must wait."""
+    """The lowest indexes that no pod has or had, without those that must wait."""
     taken = look.counted.completed | look.counted.failed_indexes
     holders = [pod for pod in look.pods if is_active(pod) or _still_holds(look.job, pod)]
     taken |= {index for pod in holders if (index := completion_index(pod)) is not None}

@@ -37,7 +37,7 @@ NODE_BOUND_OWNERS = ("DaemonSet", "Node")
 
 
 def belongs_to_its_node(pod: Pod) -> bool:
-    """A daemon's pod, or a static one: a drain leaves it, and nobody recreates it elsewhere when the node goes."""
+    """A daemon's pod, or a static one: a drain leaves it, and it is not recreated elsewhere when the node goes."""
     owner = controller_of(pod.metadata)
     is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
     return is_mirror or (owner is not None and owner.kind in NODE_BOUND_OWNERS)
@@ -65,7 +65,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def ready_since_s(pod: Pod) -> float:
-    """Since when its condition says so; where nobody reported that, since ever."""
+    """Since when its condition says so; if not reported, since the beginning."""
     condition = condition_of(pod, READY)
     text = condition.last_transition_time if isinstance(condition, ReportedCondition) else None
     try:

@@ -1,7 +1,7 @@
 """Pods from templates: labels, owner and spec of a pod that a controller makes, and which template a pod was made from.
 
 Pods of a stateful set or daemon set carry the hash of their template as a label. Pods that were there before, with a
-hash of somebody else's making, count as made from the first template that was seen.
+hash that is not ours, count as made from the first template that was seen.
 
 Next: `admission`, through which every new pod goes.
 """
@@ -101,7 +101,7 @@ _AMOUNTS = frozenset({"requests", "limits", "overhead"})
 
 
 def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None, *, without: Iterable[str] = ()) -> bool:
-    """Whether both make the same pods: one may be as somebody wrote it and the other as an API server stores it, with
+    """Whether both make the same pods: one may be as written by hand and the other as an API server stores it, with
     its defaults filled in, amounts in their canonical form and empty lists left out. Labels and annotations named by
     `without` do not count."""
     if one == other:

@@ -67,7 +67,7 @@ MISC_FLAGS = (
         "record",
         STRING,
         "",
-        "Keep a journal of everything the scheduling loop is told in this directory, for kubesched replay --exact and "
+        "Keep a journal of the scheduling loop's inputs in this directory, for kubesched replay --exact and "
         "kubesched debug. kube-scheduler has no such flag.",
     ),
     Flag("context", STRING, "", "Context of the kubeconfig to use. kube-scheduler has no such flag."),

@@ -113,9 +113,8 @@ def _of_decision(decision: JsonObject) -> list[Entry]:
     found: list[Entry] = [{"at": at, "what": ATTEMPT, "message": decision["message"], "isWarning": True}]
     if "preemption" in decision:
         node, victims = decision["preemption"]["node"], decision["preemption"]["victims"]
-        said = (
-            f"nominated to {node}; evicts {', '.join(victims) if victims else 'nobody, it waits for pods that leave'}"
-        )
+        evicted = ", ".join(victims) if victims else "no pods; it waits for pods that are terminating"
+        said = f"nominated to {node}; evicts {evicted}"
         found.append({"at": at, "what": PREEMPTION, "message": said})
     return found
 

@@ -64,7 +64,7 @@ def _filter_agrees(trial: PluginTrial, cycle: CycleState) -> RuleViolation | boo
                 return _differing("filter and filter_node differ", node.name, "filter", said, "filter_node", alone)
         (single,) = asking.filter_table(plugin, cycle, pod, nodes.take(np.array([position])))
         if not _same(single, said):
-            problem = "filter answers otherwise when it is asked about this node alone"
+            problem = "filter answers differently for this node alone"
             return _differing(problem, node.name, "among all", said, "alone", single)
     turned = np.arange(len(nodes))[::-1]
     for position, said in zip(turned, asking.filter_table(plugin, cycle, pod, nodes.take(turned)), strict=True):

@@ -88,7 +88,7 @@ def answers_repeat(subject: Subject, case: Case) -> RuleViolation | bool:
         trial.pod = trial.info(case.visitor)
         trial.answers()
         trial.pod = asked_pod
-        violation = differing(first, trial.answers(), "after it was asked about another pod")
+        violation = differing(first, trial.answers(), "after a call for another pod")
     if violation is None:
         backwards = PluginTrial(subject, case, backwards=True)
         violation = differing(first, backwards.answers(), "when the objects come in another order")

@@ -1,7 +1,7 @@
 """What is tried, and on what: a plugin's factory with its arguments and the words it knows, and cases.
 
 A case is a cluster, a pod that seeks a node, and changes that may come. All plain manifests, so it can be shown,
-written down and taken apart. Those of a cluster that somebody has are one for each of its pending pods.
+written down and taken apart. Those of a given cluster are one for each of its pending pods.
 
 A new plugin is made for every trial, with arguments of its own: nothing that one trial does reaches the next. Plugins
 from outside are tried as the engine sees them, with the checks of `kubesched.scheduler.plugin_loading` in front.

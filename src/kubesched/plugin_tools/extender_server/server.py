@@ -148,7 +148,7 @@ def guard(rules: CallerRules) -> Middleware:
 
 
 def is_own_name(host: str, names: frozenset[str]) -> bool:
-    """An address cannot be a name that somebody else leads here; names are those that were given."""
+    """An address cannot be a name that an attacker points here (DNS rebinding); a name must be among those given."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:

@@ -93,7 +93,7 @@ class ExtenderConfiguration(SparseConfigStruct, frozen=True):
 
     @property
     def shown_url(self) -> str:
-        """`urlPrefix` as messages, events and metrics show it: a password in it is nobody else's business."""
+        """`urlPrefix` as messages, events and metrics show it: a password in it must not show."""
         return hide_password(self.url_prefix)
 
     @property

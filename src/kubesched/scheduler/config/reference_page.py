@@ -1,6 +1,6 @@
 """The reference page of the configuration, made from the structs: fields, types, defaults, descriptions.
 
-A field's description is the text under it in the struct. To write the page anew:
+A field's description is the text under it in the struct. To regenerate the page:
 
     python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 

@@ -6,7 +6,7 @@
     7. finish     postbind; or, where anything failed, undo it all in reverse and back to the queue
 
 A cycle goes on when what it waits for is there: the answer to an effect, a permit, or an object that shows that
-somebody else did his part. `bind` has the steps of a single one.
+another party has done its part. `bind` has the steps of a single one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class BindingCycles:
         self._metrics = metrics
         self._observers = observers
         self.waits = Waits()
-        """Cycles that wait for somebody else's part."""
+        """Cycles that wait for another party."""
 
     def begin(
         self,
@@ -271,7 +271,7 @@ class BindingCycles:
     # -- those that wait for nothing -----------------------------------------------------------------------------------
 
     def waiting_for_nothing(self) -> list[PodBinding]:
-        """Neither for an answer, nor for a permit, nor for facts: nobody will ever make them go on."""
+        """Neither for an answer, nor for a permit, nor for facts: nothing will ever make them go on."""
         return [
             binding
             for uid, binding in self._bindings.items()

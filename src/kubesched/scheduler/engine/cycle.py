@@ -52,7 +52,7 @@ _NOT_BEGUN = CycleState()
 
 _MISSES_TO_TELL = 1000
 _STORM = 0.9
-"""The share of decisions that no class could make from which on it is told."""
+"""From this share of decisions that no class could make, a warning is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class ProfileScheduler:
         self.has_only_in_tree_plugins = False
         """Whether it is known of every plugin what it looks at."""
         self.compares_nodes = bool(profile.score)
-        """Whether a search goes on after the first feasible node: somebody scores nodes, or an extender filters."""
+        """Whether a search goes on after the first feasible node: a plugin scores nodes, or an extender filters."""
         self._classes = ClassCache(cluster, profile) if keeps_classes else None
         self.n_decided_by_class = 0
         """How many decisions came from what was kept for pods with the same signature."""
@@ -205,7 +205,7 @@ class ProfileScheduler:
         return decision
 
     def _count_miss(self, tell: Observe) -> None:
-        """Now and then a class does not answer; if nearly none does, somebody should know."""
+        """Now and then a class does not answer; if nearly none does, that is worth a warning."""
         self._n_missed += 1
         if self._n_missed < _MISSES_TO_TELL:
             return
@@ -430,7 +430,7 @@ class ProfileScheduler:
             failed.told = diagnosis, result
 
     def _nobody_watches(self) -> bool:
-        """Whether nobody follows single steps, or measures them: then those may be spared that change nothing."""
+        """Whether single steps are neither followed nor measured: then steps that change nothing can be skipped."""
         profile = self.profile
         return profile.watch is None and profile.observers.steps is None
 

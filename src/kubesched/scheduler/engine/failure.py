@@ -46,11 +46,11 @@ class Told(NamedTuple):
     note: str
     """Of the event, which is cut to what an event holds."""
     is_probe: bool = False
-    """The condition is written again with the time, be it the same."""
+    """The condition is written again with the time, even if it is the same."""
 
 
 class FailureWords:
-    """How failed attempts are told. A scheduler of another time puts its own words in their place."""
+    """How failed attempts are reported. Schedulers of other versions replace the wording."""
 
     def of_decision(self, decision: Decision) -> Told:
         """No node was found, or something broke over it."""
@@ -166,14 +166,14 @@ class FailureHandler:
 
     def _nominated_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
         """The node that the pod is nominated to from now on. A nomination that is not written yet is kept only if
-        somebody looked at it: where PostFilter broke, it would be kept forever, and nobody could see it."""
+        somebody looked at it: where PostFilter broke, it would be kept forever, unseen."""
         if post_filter.mode is NominatingMode.OVERRIDE:
             return post_filter.node_name
         is_looked_at = post_filter.status.is_rejected
         return self._cluster.nominations.node_for(info) if is_looked_at else info.pod.status.nominated_node_name
 
     def put_back(self, queued: QueuedPodInfo, now_s: float) -> None:
-        """The attempt came to nothing, and nothing is wrong with the pod: it is tried again, and nobody told."""
+        """The attempt failed through no fault of the pod: it is tried again, and nothing is reported."""
         if self._is_still_pending(queued):
             self._requeue(queued, is_error=True, now_s=now_s)
 
@@ -184,7 +184,7 @@ class FailureHandler:
             self._queue.add_failed_member(queued, is_error=is_error, pops_early=self.groups.alpha, now_s=now_s)
 
     def _is_still_pending(self, queued: QueuedPodInfo) -> bool:
-        """Brings the pod up to date. False if it was deleted or bound by somebody else, or is another one by now."""
+        """Brings the pod up to date. False if it was deleted or bound elsewhere, or replaced by another of its name."""
         latest = self._cluster.pending.get(queued.info.key)
         if latest is None or latest.uid != queued.info.uid:
             if self._observers.steps is not None:

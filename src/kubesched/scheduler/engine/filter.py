@@ -1,7 +1,7 @@
 """Filter: which nodes can the pod go to? Every plugin answers for a whole table of nodes.
 
 Plugins run in their order, and the first to reject a node owns its reasons. Once few nodes are alive, the rest of the
-plugins are asked about those alone; as long as most are, asking about all of them is cheaper than picking them out.
+plugins filter those alone; as long as most are, filtering all of them is cheaper than picking them out.
 
 The table answers for all nodes at once, so nothing is saved by stopping early; but which nodes take part in scoring is
 part of the decision, so in a large cluster the search is cut where kube-scheduler would cut it (`cut_search`).
@@ -28,7 +28,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.scheduler.engine.profile import FilterStep, Profile
 
 _FEW_ALIVE = 0.25
-"""Below this share of live nodes, plugins are asked about the live ones only."""
+"""Below this share of live nodes, plugins filter the live ones only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Each pod is decided for as any other, and then counts where it would go, so that
 for it, and Permit says whether the group is complete. A pod for which others would have to be evicted counts on the
 node where that would be. Whatever comes of it, the table is afterwards as it was; `group_cycle` acts on the outcome.
 
-All of that happens between two facts: nobody else sees the table in between.
+All of that happens between two facts: nothing else sees the table in between.
 """
 
 from __future__ import annotations

@@ -141,8 +141,8 @@ class Scheduler:
             )
 
     def listen(self, observe: Observe, *, steps: bool = True, decisions: bool = False, scores: bool = False) -> None:
-        """From here on `observe` is told what happens: every step, or decisions and trouble, or trouble alone. With
-        `scores` no decision is taken from a class, so that each comes with every plugin's scores."""
+        """From now on `observe` is called with what happens: every step, or decisions and trouble, or trouble alone.
+        With `scores` no decision is taken from a class, so that each comes with every plugin's scores."""
         self.observers.add(observe, steps=steps, decisions=decisions, scores=scores)
         tell_of_queue(self.queue, self.observers)
 

@@ -1,8 +1,8 @@
 """What the engine does, told beside facts and effects to whoever listens: logs, recorders, tests.
 
 An observation is a small record of one thing that happened. There are three streams: *steps*, every step of every
-attempt, *decisions*, what each came to, and *trouble*, what a person should look at. Nothing is kept for nobody:
-without a listener no record is even made, and the engine only asks whether there is one.
+attempt, *decisions*, what each came to, and *trouble*, what a person should look at. Without a
+listener no record is made: the engine only asks whether there is one.
 
     loop.listen(print)                               # everything
     loop.listen(log, steps=False, decisions=True)    # decisions, and trouble
@@ -324,14 +324,14 @@ class SlowDecision:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMissing:
-    """The loop waited for something that nobody would ever have told it, and asks what became of it."""
+    """The loop waited for an answer that would never have come, and asks what became of it."""
 
     stray: Stray
 
 
 @dataclass(frozen=True, slots=True)
 class ClassMisses:
-    """Nearly none of the last pods could be decided by their class: each is searched for anew."""
+    """Nearly none of the last pods could be decided by their class: each is searched for from scratch."""
 
     profile: str
     n_missed: int
@@ -383,11 +383,11 @@ class Observers:
 
     def __init__(self) -> None:
         self.steps: Observe | None = None
-        """Told every step; None if nobody wants to know."""
+        """Called with every step; None if there is no such listener."""
         self.decisions: Observe | None = None
-        """Told `PodDecided`. Whoever is told the steps is told this, too."""
+        """Called with `PodDecided`. Listeners to steps get this, too."""
         self.trouble: Observe | None = None
-        """Told what a person should look at. Whoever is told anything is told this, too."""
+        """Called with what a person should look at. Every listener gets this, too."""
         self.wants_scores = False
         """Every plugin's score of every node is wanted with a decision, whatever that costs."""
 

@@ -30,7 +30,7 @@ _EVENT_LIMIT = 1024
 _CUT = " ..."
 
 UNKNOWN_NODE = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""The status of nodes that nobody looked at, unless PreFilter gave one."""
+"""The status of nodes that were not evaluated, unless PreFilter gave one."""
 
 
 class NodeFindings(Protocol):
@@ -65,7 +65,7 @@ class Diagnosis:
     within: RowArray | None = None
     """The nodes that the search was about, if not all."""
     as_of_then: tuple[str, frozenset[str]] | None = None
-    """Message and plugins, if somebody asked to remember them (`remember`)."""
+    """Message and plugins, if they are to be remembered (`remember`)."""
 
     @property
     def absent(self) -> Status:
@@ -181,7 +181,7 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
         except Exception as raised:  # noqa: BLE001  whatever a plugin raises is its error
             bug = blamed(raised, plugin.name, 'running PostFilter plugin "{}"')
             if bug is not raised:
-                bug.__cause__ = raised  # whose stack is told
+                bug.__cause__ = raised  # whose stack is logged
             tell = profile.observers.trouble
             if tell is not None:
                 tell(PluginBroke(bug, pod))

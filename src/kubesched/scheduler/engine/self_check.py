@@ -1,15 +1,15 @@
-"""The loop's look at itself: does it wait for something that nobody will ever tell it?
+"""The loop's look at itself: does it wait for something that will never come?
 
-Every effect is answered by whoever carries it out, so there is nothing to be found. If there is, somebody outside has a
-bug, or something in here broke half way; and a pod would wait forever, its room taken, without a word. So every few
-seconds it looks for
+Every effect is answered by whoever carries it out, so nothing should be found. If something is, a component outside
+has a bug, or something in here broke half way; and a pod would wait forever, its room taken, without a word. So every
+few seconds it looks for
 
 - effects that have waited longer than any answer can take: they are sent once more as `FindOut`, which reads what
   became of them;
-- bindings that wait for nothing at all: the same is asked about the pod;
+- bindings that wait for nothing at all: their pods are looked up in the same way;
 - pods that were taken out of the queue and are nowhere: they go back.
 
-Whatever is found is told, and counted. Time in which the loop did not run at all, or by which the clock was
+Whatever is found is logged and counted. Time in which the loop did not run at all, or by which the clock was
 set, does not count: the answers may be there, and only not be read yet.
 
 Next: `loop`, which looks at every tick.
@@ -48,7 +48,7 @@ class AnswerLimit:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Something that nobody would ever have told the loop. `what` is the action's name, or the pod's state."""
+    """Something that the loop would never have heard of. `what` is the action's name, or the pod's state."""
 
     what: str
     about: str

@@ -1,7 +1,7 @@
 """Pods that arrive at random times, and how long each waits until its binding is sent, if work takes as long as it took
 the processor here.
 
-The loop is driven as `kubesched run` drives it: what has come from the API server is told to it, one thing after the
+The loop is driven as `kubesched run` drives it: what has come from the API server is passed to it, one thing after the
 other, then it decides until nothing is left or a slice is over, then its writes leave together. Of these it hears a
 little later, between whatever else comes. Time is virtual, and what is charged is processor time of the loop alone: how
 busy the machine is hardly counts.

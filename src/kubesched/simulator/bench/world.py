@@ -35,7 +35,7 @@ _DELETED_AT = "2026-01-01T00:00:00Z"
 
 
 class BenchWorld:
-    """`unbound` and `unattempted` hold pods that somebody waits for; they leave when they are bound, tried or gone."""
+    """`unbound` and `unattempted` hold pods that are waited for; they leave when they are bound, tried or gone."""
 
     def __init__(self, loop: Scheduler, factory: ObjectFactory, *, eviction_delay_s: float = 0.0) -> None:
         self.loop = loop
@@ -111,14 +111,14 @@ class BenchWorld:
         """Carries out all effects, and those that follow from them."""
         while effects := self.loop.outbox.take():
             for effect in effects:
-                if type(effect.action) is not RecordEvent:  # nobody reads events here
+                if type(effect.action) is not RecordEvent:  # events are not read here
                     self._carry_out(effect)
             while self._later:
                 self._store.write(self._later.pop(0))
 
     def settle_apart(self) -> list[Callable[[], None]]:
-        """Carries out the effects that are there. The loop is told when what is given is called, one thing after the
-        other: what became of each, and what its watches see."""
+        """Carries out the effects that are there. The loop hears of what became of each, and what its watches see, when
+        the callables are called, one after the other."""
         held = self._held = []
         effects = self.loop.outbox.take()
         try:

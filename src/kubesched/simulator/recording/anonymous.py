@@ -1,8 +1,8 @@
 """Hides names: whoever has a recording sees what was asked for and what was decided, and not of what.
 
 Names, label values, images and the like become short keyed hashes, the same text the same hash everywhere, so that
-selectors, owners and claims still refer to what they referred to. Without the key nobody can try out names. What is
-kept: keys of labels and taints, amounts, numbers, times, uids, names of schedulers, resources, drivers and of
+selectors, owners and claims still refer to what they referred to. Without the key, names cannot be guessed.
+What is kept: keys of labels and taints, amounts, numbers, times, uids, names of schedulers, resources, drivers and of
 Kubernetes' own namespaces, and the values of labels that say what a machine is.
 """
 

@@ -8,7 +8,7 @@
 - the OpenB traces of Alibaba: lists of nodes and of pods as CSV, GPUs in thousandths of all that a node has
 - manifests: what there was when the recording began, nodes for example
 
-Where nobody says which node a pod went to, the recording has no bindings; it can be replayed closed.
+Where the source does not say which node a pod went to, the recording has no bindings; it can be replayed closed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which part of the nodes a search may have seen that stops when it has found enough of them.
 
-kube-scheduler goes round: each search begins where the last one ended, which nobody else knows. It has several threads,
-each of which takes the next few nodes, looks at them in turn, and takes the next few. When enough nodes are found, all
-of them stop where they are. So of what a thread held when it was held up itself, the last ones may be missing, and
-others, further on, were seen instead. On two cores, that was so in a quarter of the searches in a cluster of 300 nodes;
-for one thread mostly, and seldom for more than three.
+kube-scheduler goes round: each search begins where the last one ended, which is not visible from outside. It has
+several threads, each of which takes the next few nodes, looks at them in turn, and takes the next few. When enough
+nodes are found, all of them stop. So if a thread was held up, the last of its nodes may be missing, and others, further
+on, were seen instead. On two cores, that was so in a quarter of the searches in a cluster of 300 nodes: for one thread
+mostly, and seldom for more than three.
 """
 
 from __future__ import annotations

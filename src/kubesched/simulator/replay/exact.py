@@ -1,4 +1,4 @@
-"""Exact replay: a scheduling loop is told again what its journal says, step by step, and must ask for the same effects.
+"""Exact replay: a scheduling loop is given its journal again, step by step, and must ask for the same effects.
 
 Between any two steps the loop can be looked at: which pods wait and where, why a pod goes nowhere. `Moments` are the
 attempts of a scheduler, with the cluster, the queue and the reasons as they were then. Between two moments only what

@@ -1,7 +1,7 @@
 """A cluster that follows what is recorded, and can be looked at as it was a moment ago, or as it will be in a moment.
 
 A scheduler decides on what it knows, which is neither what the API server has at that moment nor what we see: its watch
-lags, and pods that it has decided about but not yet bound count for it and nobody else. So what happened in the last
+lags, and pods that it has decided about but not yet bound count for it alone. So what happened in the last
 seconds is kept, with what there was before; and what happens is applied some seconds late, so that the next seconds are
 known, too.
 
@@ -104,7 +104,7 @@ def scheduled_condition(pod: Pod) -> tuple[str, str] | None:
 
 
 def _has_waited_in_vain(pod: Pod) -> bool:
-    """It was tried: nobody knows when it is tried again. One that had gates takes the place of when it came."""
+    """It was tried: when it is tried again is not known. One that had gates takes the place of when it came."""
     condition = scheduled_condition(pod)
     return condition is not None and condition[0] == "False" and condition[1] != "SchedulingGated"
 

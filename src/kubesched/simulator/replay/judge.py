@@ -295,7 +295,7 @@ class BindingJudge:
         return any(self._is_best_among(scheduler, decision, rows, row) for rows in search.parts(row, known))
 
     def _is_best_among(self, scheduler: ProfileScheduler, decision: Decision, rows: RowArray, row: int) -> bool:
-        """Scores depend on who is compared: they are given anew."""
+        """Scores depend on the nodes compared: they are computed again."""
         nodes = TableView(self._cluster.table, rows)
         total = run_scores(scheduler.profile, decision.cycle, decision.pod, nodes).total
         return bool(total[rows == row].max() == total.max())
@@ -505,7 +505,7 @@ def _assigned_node(claim: KubeObject) -> str:
 
 def _difference(at_s: float, info: PodInfo, node: str, complete: Decision, enough: int) -> Judgement:
     """Why it is not the best, or not possible, in the state as it was seen. A search stops at `enough` nodes; which
-    ones these were depends on how far each of the threads had come, and nobody records that."""
+    ones these were depends on how far each of the threads had come, which is not recorded."""
     ours = complete.node_name
     names = complete.node_names
     if complete.filtered is None:

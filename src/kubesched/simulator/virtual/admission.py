@@ -98,7 +98,7 @@ class ObjectAdmission:
         except AdmissionError:
             if not is_bound:
                 raise
-            return pod  # it was admitted long ago, by somebody who knew its class
+            return pod  # it was admitted long ago, by a server that knew its class
         if not is_bound and not pod.metadata.uid:
             ranges = self._limit_ranges(pod.namespace)
             if ranges:
@@ -184,7 +184,7 @@ _OF_THE_JOB = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid
 
 
 def _over(known: KubeObject, item: KubeObject) -> KubeObject:
-    """A workload as it is after somebody applied a manifest of it: what the manifest leaves to others stays."""
+    """A workload after a manifest of it was applied: fields that the manifest does not set stay."""
     if isinstance(item, _Replicated) and isinstance(known, _Replicated):
         spec = item.spec
         if same_template(known.spec.template, spec.template, without=_NOT_APPLIED):

@@ -3,14 +3,14 @@
 `kubesched.dev/duration` on a pod says how long it runs; without it, it runs on. `kubesched.dev/result: Failed` makes it
 fail at the end of that time. A node that has failed does nothing until it recovers; then its pods go on. It is noticed
 after a while: then it is tainted as unreachable, and its pods are no longer ready; the taint drives them out in their
-own time (`TaintEvictions`), but nobody is there to end them. Pods of a node that does not exist any more are cleaned up
-after a while.
+own time (`TaintEvictions`), but there is no kubelet to end them. Pods of a node that does not exist any more are
+cleaned up after a while.
 
 What is deleted takes along what belongs to it. A pod without a node, or one that has finished, goes at once. Another
 one is marked, and its kubelet ends it when its grace period is over. A pod of a job is kept until the job has counted
 it.
 
-Draining a node means nobody new, and everybody out as far as disruption budgets allow. Daemons stay, as with `kubectl
+Draining a node means that no pods come, and all leave that disruption budgets allow to. Daemons stay, as with `kubectl
 drain --ignore-daemonsets --force --delete-emptydir-data`. A pod that a budget protects is asked again whenever a budget
 changes. Taints with the effect NoExecute drive pods out as well: at once, or when the time is over that they tolerate
 it for. Which pods each budget covers is kept up to date (`BudgetCoverage`): a change of a pod costs its own budgets,
@@ -73,7 +73,7 @@ class Deletions:
             self._delete_owned(known)
 
     def finish(self, pod: Pod) -> None:
-        """The pod has ended, or nobody will ever hear from it again: it goes for good."""
+        """The pod has ended, or its kubelet will never be heard from again: it goes for good."""
         known = self._store.find(Pod, pod.pod_key)
         if known is None or known.metadata.uid != pod.metadata.uid:
             return

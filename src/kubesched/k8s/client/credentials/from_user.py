@@ -3,7 +3,7 @@
 The checks and their order are kubectl's: one of token and password, a certificate with its key, exec and auth-provider
 not together, `as` for any other field of impersonation.
 
-Acting as somebody else is the Impersonate headers, put beside whatever logs us in.
+Impersonation is a set of headers beside whatever logs us in.
 
 Next: the sibling modules, one per way; `kubesched.k8s.client.kubeconfig`, the caller.
 """

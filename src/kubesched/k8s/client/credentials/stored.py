@@ -1,4 +1,4 @@
-"""Credentials that are stored: written in the kubeconfig, or in files that somebody else keeps fresh.
+"""Credentials that are stored: written in the kubeconfig, or in files that are renewed from outside.
 
 A token or a user name with password in the kubeconfig never changes. A token in a file, as kubelets keep one for
 service accounts, is read again when what we have is older than a minute, and at once after a 401. When it cannot be

@@ -49,7 +49,7 @@ class ResourceEventHandler(Protocol[K_contra]):
     """The same, in client-go's calls.
 
     `is_in_initial_list`: it was there when this handler came, or when the kind was first listed. A resync is an
-    `on_update` with the same object twice. `is_final_state_unknown`: nobody told us of the deletion, it was found by a
+    `on_update` with the same object twice. `is_final_state_unknown`: the deletion was missed, and found by a
     later list; `item` is what was last known (client-go's `DeletedFinalStateUnknown`)."""
 
     def on_add(self, item: K_contra, is_in_initial_list: bool) -> None: ...

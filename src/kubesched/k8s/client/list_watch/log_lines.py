@@ -76,7 +76,7 @@ UNKNOWN_EVENT = _line(
     "Unknown watch event",
     0,
     ("reflector", "event"),
-    "an event of a type that nobody knows is passed over",
+    "an event of an unknown type is skipped",
     logging.ERROR,
 )
 NOT_UNDERSTOOD = _line(
@@ -166,7 +166,7 @@ def default_watch_error_handler(error: WatchError) -> None:
 
 
 class TroubleLog:
-    """For one kind: the default, but what goes on and on is told once."""
+    """For one kind: the default, but what goes on and on is logged once."""
 
     def __init__(self) -> None:
         self._current = ""

@@ -321,7 +321,7 @@ class Reflector(Generic[K]):
         )
         try:
             self._on_error(error)
-        except Exception:  # noqa: BLE001 - logged; the next attempt comes all the same
+        except Exception:  # noqa: BLE001 - logged; the next attempt comes anyway
             log_lines.HANDLER_PANICKED.write(self._name, self._type, exc_info=True)
 
     async def _after_refusal(self, problem: ApiError) -> None:

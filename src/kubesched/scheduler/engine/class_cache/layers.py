@@ -4,7 +4,7 @@
 - `NodeLayer`: on the node alone. Asked again for nodes that changed.
 - `AmountsLayer`: on the node's amounts. Asked once for all nodes on which they are the same.
 - `RowLayer`: on the node's row. Asked again for rows whose pods came or went.
-- `Layer`: on the cluster, on a pod's own claims, or nobody knows on what. Nothing is kept.
+- `Layer`: on the cluster, on a pod's own claims, or it is not declared. Nothing is kept.
 
 Columns are by row, with room for rows to come. Next: `pod_class`, which adds them up.
 """
@@ -28,7 +28,7 @@ from kubesched.scheduler.engine.filter import ask
 from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
 
 _FEW_NODES = 4
-"""Up to this many changed nodes are asked about one by one."""
+"""Up to this many changed nodes are filtered one by one."""
 _MOST_AMOUNTS = 4096
 
 
@@ -196,7 +196,7 @@ class Layers:
     fresh: Layer = field(default_factory=Layer)
     """Of plugins that do not say what they look at."""
     own: Layer = field(default_factory=Layer)
-    """Of plugins that are asked about each pod's own claims."""
+    """Of plugins that look at each pod's own claims."""
 
     def columns(self) -> Iterator[BoolArray | IntArray]:
         for layer in (self.nodes, self.node, self.row):

@@ -10,7 +10,7 @@ meantime, the cycle starts over. It resumes when its answers are there; only so 
 All of them are in flight for the queue.
 
 An extender's reason for a node stands beside those of the plugins (`ExtendedDiagnosis`); a node that it dropped without
-a reason counts as one that nobody looked at.
+a reason counts as one that was not evaluated.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _rows(nodes: TableView, names: Sequence[str]) -> RowArray:
 
 
 class ExtendedCycle:
-    """The cycle of one pod and the extenders that it interests. `pod` is set anew when it changed during a pause."""
+    """The cycle of one pod and the extenders that it interests. `pod` is replaced if it changed during a pause."""
 
     def __init__(self, scheduler: ProfileScheduler, extenders: Sequence[HTTPExtender], pod: PodInfo) -> None:
         self.pod = pod

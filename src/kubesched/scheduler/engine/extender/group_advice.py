@@ -1,9 +1,9 @@
-"""Pod groups and extenders: extenders are asked about a group's pods before the group is tried.
+"""Pod groups and extenders: extenders filter for a group's pods before the group is tried.
 
 A trial happens between two facts and cannot wait for an answer. So extenders are asked beforehand, about every pod that
 interests them and all nodes that let it in as the cluster is then; about all pods at once. When the answers are there,
 the group is tried on the cluster as it is by now, and its pods go only to nodes that extenders accept. If a pod could
-then go to nodes that nobody was asked about, because of a mate's place or of evictions, they are asked about these,
+then go to nodes that were not filtered by extenders, because of a mate's place or of evictions, extenders filter these,
 too, and the group is tried again.
 
 Other pods are scheduled in the meantime. Victims are not shown to extenders.
@@ -171,7 +171,7 @@ def _together(consultations: Sequence[Consultation[None]]) -> Consultation[None]
 
 @dataclass(slots=True)
 class PausedGroup:
-    """A group whose pods extenders are asked about."""
+    """A group whose pods interest extenders."""
 
     key: str
     queued: list[QueuedPodInfo]

@@ -27,7 +27,7 @@ class MetricDefinition:
     kind: MetricKind
     labels: tuple[str, ...]
     stability: str
-    """Empty where none is told."""
+    """Empty where none is given."""
     help: str
     buckets: tuple[float, ...] = ()
 

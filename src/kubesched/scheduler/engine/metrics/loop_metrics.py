@@ -1,7 +1,7 @@
 """What the loop counts and measures as it goes, and all metrics of a loop at this moment (`collect`).
 
 Counting stands on the path of every pod: a few dictionary steps each. An attempt is counted under what it skipped and
-where it ended, which most attempts have in common; which plugins had a say is worked out from that when somebody looks.
+where it ended, which most attempts have in common; which plugins took part is worked out when metrics are collected.
 Numbers that follow from where pods are, are counted here and now, and so cannot drift.
 
 Next: `exposition`, which writes them as text.
@@ -156,7 +156,7 @@ class LoopMetrics:
         self._n_cycles = 0
 
     def shown(self, found: Mapping[str, MetricFamily]) -> list[MetricFamily]:
-        """The metrics by name that were collected, in the form in which they are told."""
+        """The metrics that were collected, by name, as they are exposed."""
         hidden = () if self.has_groups else definitions.OF_POD_GROUPS
         return [found[definition.name] for definition in definitions.DEFINITIONS if definition not in hidden]
 
@@ -205,7 +205,7 @@ class LoopMetrics:
         self._attempted((ERROR if is_error else UNSCHEDULABLE, profile), started_s)
 
     def scheduled(self, profile: str, queued: QueuedPodInfo, started_s: float, now_s: float) -> None:
-        """The pod is bound. How long it took in all is told by the time that is handed in."""
+        """The pod is bound. How long it took in all follows from the time that is handed in."""
         self._attempted((SCHEDULED, profile), started_s)
         n = queued.attempts
         self.pod_attempts[n] = self.pod_attempts.get(n, 0) + 1

@@ -1,4 +1,4 @@
-"""Counts and durations by labels, cheap to add to: a duration is put into its bucket only when somebody looks.
+"""Counts and durations by labels, cheap to add to: a duration is put into its bucket only when metrics are collected.
 
 A metric can be shown under other labels (`relabelled`): series whose labels become the same are added up.
 
