@@ -151,7 +151,10 @@ def pod_of_shape(shape: str) -> Pod:
 
 class PodOwners:
     def __init__(self, workloads: Iterable[KubeObject]) -> None:
-        self._by_uid = {item.metadata.uid: item for item in workloads}
+        known = tuple(workloads)
+        self._by_uid = {item.metadata.uid: item for item in known}
+        self._there = {(type(item).__name__, item.namespace, item.name) for item in known}
+        self._kinds = {kind for kind, _, _ in self._there}
         self._names: dict[str, str] = {}
 
     def workload_of(self, pod: Pod) -> str:
@@ -168,6 +171,10 @@ class PodOwners:
     def scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
         """As disruption budgets ask."""
         return scale_behind(reference, self._by_uid.get)
+
+    def is_gone(self, namespace: str, owner: OwnerReference) -> bool:
+        """Whether others of its kind are known, but not this one."""
+        return owner.kind in self._kinds and (owner.kind, namespace, owner.name) not in self._there
 
     def ordered_set_of(self, pod: Pod) -> str | None:
         """The uid of the StatefulSet that makes the pod when the one before it runs; None if nothing waits so."""

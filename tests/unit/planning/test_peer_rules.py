@@ -180,4 +180,4 @@ def test_cluster_autoscaler_of_a_node_with_gpus_only_those_count() -> None:
         )
         return not any("n0" in step.delete for step in found.steps)
 
-    assert (kept(1, "100m"), kept(1, "3"), kept(2, "100m")) == (False, False, True)
+    assert (kept(1, "100m"), kept(1, "3"), kept(2, "100m"), kept(3, "100m")) == (False, False, False, True)

@@ -337,6 +337,7 @@ class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):

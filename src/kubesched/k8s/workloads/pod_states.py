@@ -32,6 +32,8 @@ def is_active(pod: Pod) -> bool:
 
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DAEMON_ANNOTATION = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+"""Controllers of their own kind put it on pods that belong to a node as daemons do."""
 NODE_BOUND_OWNERS = ("DaemonSet", "Node")
 """Kinds whose pods come and go with a node."""
 
@@ -39,8 +41,10 @@ NODE_BOUND_OWNERS = ("DaemonSet", "Node")
 def belongs_to_its_node(pod: Pod) -> bool:
     """A daemon's pod, or a static one: a drain leaves it, and it is not recreated elsewhere when the node goes."""
     owner = controller_of(pod.metadata)
-    is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
-    return is_mirror or (owner is not None and owner.kind in NODE_BOUND_OWNERS)
+    annotations = pod.metadata.annotations or {}
+    if MIRROR_ANNOTATION in annotations or annotations.get(DAEMON_ANNOTATION) == "true":
+        return True
+    return owner is not None and owner.kind in NODE_BOUND_OWNERS
 
 
 def is_daemon(pod: Pod) -> bool:

@@ -25,7 +25,7 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.workloads.pod_states import READY
-from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
+from kubesched.planning.catalogue import NANOS, POOL, Catalogue, NodePrices
 from kubesched.planning.consolidate.policies import (
     cluster_autoscaler,
     from_compaction,
@@ -224,7 +224,14 @@ class Consolidation:
         request = self._request
         return ConsolidationState(
             self._world,
-            EvictionRules(request.rules, self._budgets, request.flags, seen_at_s(self._world)),
+            EvictionRules(
+                request.rules,
+                self._budgets,
+                request.flags,
+                seen_at_s(self._world),
+                self._owners,
+                any(POOL in (node.metadata.labels or {}) for node in self._world.cluster.table.nodes),
+            ),
             NodeRemover(self._world, self._owners, self._budgets, allows_waiting=request.allows_waiting),
             self._prices,
             self._replacements,

@@ -6,7 +6,7 @@ that could not is tried again once something has changed.
 
 Karpenter (1.15) deletes empty nodes, then searches by bisection for the longest prefix of at most 100 candidates that
 can go together, with at most one cheaper machine in their place, then tries single nodes. Cluster Autoscaler (1.37)
-looks at nodes that are less than half used, deletes the empty ones, and drains one at a time; it replaces none.
+looks at nodes that are at most half used, deletes the empty ones, and drains one at a time; it replaces none.
 """
 
 from __future__ import annotations
@@ -313,10 +313,10 @@ def cluster_autoscaler(state: ConsolidationState) -> None:
     while not state.is_over:
         unneeded = []
         for name in sorted(state.candidates()):
-            if _used_share(state, name) < UTILISATION_THRESHOLD:
+            if _used_share(state, name) <= UTILISATION_THRESHOLD:
                 unneeded.append(name)
             else:
-                state.kept[name] = len(state.steps), KeepReason("NotUnderutilized", "at least half of it is asked for")
+                state.kept[name] = len(state.steps), KeepReason("NotUnderutilized", "more than half of it is asked for")
         empty = [name for name in unneeded if not state.pods(name)]
         if empty and state.remove(empty[:MOST_EMPTY_AT_ONCE]) is not None:
             continue

@@ -18,8 +18,9 @@ from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.times import Duration, DurationError, InstantError, instant_s
 from kubesched.k8s.model.volumes import EmptyDirVolumeSource
-from kubesched.k8s.workloads.budgets import BudgetSelectors, disruptions_allowed
-from kubesched.k8s.workloads.pod_states import POD_RUNNING, belongs_to_its_node, is_daemon
+from kubesched.k8s.workloads.budgets import BudgetSelectors, budget_numbers
+from kubesched.k8s.workloads.pod_states import POD_PENDING, POD_RUNNING, belongs_to_its_node, is_daemon, is_ready
+from kubesched.planning.catalogue import POOL
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.trial import LoadedWorld
@@ -33,6 +34,8 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _SYSTEM_PODS_WAIT_S = 3600.0
 """So old pods of kube-system leave, too: --blocking-system-pod-distruption-timeout."""
 _KNOWN_CONTROLLERS = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet")
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+_ALWAYS_ALLOW = "AlwaysAllow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,19 @@ class DrainFlags:
 
 class EvictionRules:
     def __init__(
-        self, name: str, budgets: RestingBudgets, flags: DrainFlags | None = None, now_s: float | None = None
+        self,
+        name: str,
+        budgets: RestingBudgets,
+        flags: DrainFlags | None = None,
+        now_s: float | None = None,
+        owners: PodOwners | None = None,
+        has_node_pools: bool = False,
     ) -> None:
-        """`now_s` is when the cluster was seen; without it, every pod counts as new."""
+        """`now_s` is when the cluster was seen; without it, every pod counts as new. With `has_node_pools`, Karpenter
+        leaves nodes that are of none."""
         self._budgets = budgets
+        self._owners = owners
+        self._has_node_pools = has_node_pools
         self._now_s = now_s
         self._flags = flags or DrainFlags()
         self._of_pod: Callable[[PodInfo], KeepReason | None] = {
@@ -80,14 +92,12 @@ class EvictionRules:
             found = self._of_any(info)
             if found is not None:
                 return found
-        return found or (self._too_many_of_a_budget(pods) if self._is_autoscaler else None)
+        return found
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
         """Every reason against it, for a report about one node."""
         reasons = [self._of_node(node), *map(self._of_any, pods)]
-        found = [reason for reason in reasons if reason is not None]
-        extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
-        return found if extra is None else [extra]
+        return [reason for reason in reasons if reason is not None]
 
     def _of_any(self, info: PodInfo) -> KeepReason | None:
         if _may_keep(info):
@@ -102,6 +112,12 @@ class EvictionRules:
         if any(label in (node.metadata.labels or {}) for label in CONTROL_PLANE):
             return KeepReason("ControlPlane", "it is of the control plane")
         annotations = node.metadata.annotations or {}
+        if self._is_karpenter and self._has_node_pools and POOL not in (node.metadata.labels or {}):
+            return KeepReason("node isn't managed by karpenter", f"it has no label {POOL}")
+        if self._is_karpenter and node.metadata.deletion_timestamp:
+            return KeepReason("node is deleting or marked for deletion", "it is being deleted")
+        if self._is_autoscaler and any(taint.key == TO_BE_DELETED for taint in node.spec.taints or ()):
+            return KeepReason("CurrentlyBeingDeleted", f"it has the taint {TO_BE_DELETED}")
         if self._is_karpenter and annotations.get(DO_NOT_DISRUPT) == "true":
             return KeepReason(f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation', "the node says so")
         if self._is_autoscaler and annotations.get(SCALE_DOWN_DISABLED) == "true":
@@ -143,8 +159,14 @@ class EvictionRules:
 
     def _cluster_autoscaler(self, info: PodInfo) -> KeepReason | None:
         annotations = info.pod.metadata.annotations or {}
+        owner = controller_of(info.pod.metadata)
+        if owner is not None and self._owners is not None and self._owners.is_gone(info.namespace, owner):
+            return _blocked("ControllerNotFound", f"{owner.kind} {owner.name}, which made it, is not there", info)
+        if annotations.get(SAFE_TO_EVICT) == "on-completion":
+            return KeepReason(
+                "BlockedByOnCompletionPod", f"it is to end first ({SAFE_TO_EVICT}: on-completion)", info.key
+            )
         if annotations.get(SAFE_TO_EVICT) != "true":
-            owner = controller_of(info.pod.metadata)
             if owner is None or owner.kind not in _KNOWN_CONTROLLERS:
                 return _blocked("NotReplicated", "no controller is known that would recreate it", info)
             if info.namespace == "kube-system" and not self._budgets.covering(info):
@@ -160,24 +182,13 @@ class EvictionRules:
         return self._budget(info, "BlockedByPod/NotEnoughPdb", "BlockedByPod/NotEnoughPdb")
 
     def _budget(self, info: PodInfo, blocked: str, several: str) -> KeepReason | None:
-        keys = self._budgets.covering(info)
+        keys = self._budgets.guarding(info)
         if len(keys) > 1:
             return KeepReason(several, f"{len(keys)} disruption budgets cover it: {', '.join(keys)}", info.key)
         if keys and self._budgets.allowed[keys[0]] < 1:
             return KeepReason(blocked, f"disruption budget {keys[0]} allows none of its pods to leave", info.key)
         if keys and controller_of(info.pod.metadata) is None:
             return KeepReason(blocked, f"disruption budget {keys[0]} would lack it: nobody recreates it", info.key)
-        return None
-
-    def _too_many_of_a_budget(self, pods: Sequence[PodInfo]) -> KeepReason | None:
-        """Cluster Autoscaler evicts all pods of a node at once."""
-        counts: dict[str, int] = {}
-        for info in pods:
-            for key in self._budgets.covering(info) if _may_keep(info) else ():
-                counts[key] = counts.get(key, 0) + 1
-                if counts[key] > self._budgets.allowed[key]:
-                    text = f"disruption budget {key} allows {self._budgets.allowed[key]} of its pods to leave at once"
-                    return _blocked("NotEnoughPdb", text, info)
         return None
 
 
@@ -221,10 +232,14 @@ class RestingBudgets:
         for info in world.cluster.placed.values():
             for key in self.covering(info):
                 covered[key].append(_as_running(info.pod))
-        self.allowed = {
-            key: disruptions_allowed(budget, covered[key], owners.scale_of) for key, budget in budgets.items()
-        }
+        numbers = {key: budget_numbers(budget, covered[key], owners.scale_of) for key, budget in budgets.items()}
+        self.allowed = {key: one.n_allowed for key, one in numbers.items()}
         """How many of its pods may leave at a time."""
+        self._lets_unready_go = {
+            key
+            for key, one in numbers.items()
+            if budgets[key].spec.unhealthy_pod_eviction_policy == _ALWAYS_ALLOW or 0 < one.n_needed <= one.n_healthy
+        }
 
     def covering(self, info: PodInfo) -> tuple[str, ...]:
         """The budgets that a pod counts for."""
@@ -235,6 +250,17 @@ class RestingBudgets:
             known = self._covering[info.signature] = tuple(self._selectors.covering(info.namespace, info.labels))
         return known
 
+    def guarding(self, info: PodInfo) -> tuple[str, ...]:
+        """The budgets that an eviction asks: none for a pod that has not started, or is not ready if its budget lets
+        such pods go."""
+        keys = self.covering(info)
+        pod = info.pod
+        if not keys or not pod.status.conditions:
+            return keys
+        if pod.status.phase == POD_PENDING:
+            return ()
+        return () if len(keys) == 1 and keys[0] in self._lets_unready_go and not is_ready(pod) else keys
+
     def waves(self, pods: Sequence[PodInfo]) -> list[list[PodInfo]]:
         """The pods in the order in which they may leave: each wave when the one before it has its place. Pods that may
         not leave at all must have been left out."""
@@ -244,7 +270,7 @@ class RestingBudgets:
             taken: Counter[str] = Counter()
             wave, later = [], []
             for info in waiting:
-                keys = self.covering(info)
+                keys = self.guarding(info)
                 if all(taken[key] < self.allowed[key] for key in keys):
                     taken.update(keys)
                     wave.append(info)
