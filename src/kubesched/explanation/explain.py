@@ -26,7 +26,7 @@ from kubesched.k8s.model.core import Pod, PriorityClass
 from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
-from kubesched.k8s.workloads.admission import AdmissionError, with_priority
+from kubesched.k8s.workloads.admission import AdmissionError, with_defaults, with_priority
 from kubesched.older.config import Emulation, emulate
 from kubesched.older.config.emulated import RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
@@ -149,13 +149,17 @@ def build_cluster(found: manifests.Manifests) -> Cluster:
 
 
 def _admitted(item: KubeObject, classes: Mapping[str, PriorityClass]) -> KubeObject:
-    """A pod that no API server has seen yet has the priority that it would get; one whose class is missing, none."""
-    if not isinstance(item, Pod) or item.spec.priority is not None:
+    """A pod that no API server has seen yet is as one would store it: requests from limits, host ports, label keys; and
+    with the priority that it would get. One whose class is missing has none."""
+    if not isinstance(item, Pod):
         return item
+    pod = item if item.metadata.uid else with_defaults(item)
+    if pod.spec.priority is not None:
+        return pod
     try:
-        return with_priority(item, classes)
+        return with_priority(pod, classes)
     except AdmissionError:
-        return item
+        return pod
 
 
 def pod_key(pod: str) -> PodKey:

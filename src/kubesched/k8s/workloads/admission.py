@@ -223,7 +223,11 @@ class AdmissionError(KubeschedError, ValueError):
 
 def admit_pod(pod: Pod, priority_classes: Mapping[str, PriorityClass]) -> Pod:
     """The pod as an API server stores it. A priority that is written out is kept."""
-    pod = with_priority(pod, priority_classes)
+    return with_defaults(with_priority(pod, priority_classes))
+
+
+def with_defaults(pod: Pod) -> Pod:
+    """What does not depend on the cluster."""
     spec = replace(
         pod.spec,
         restart_policy=pod.spec.restart_policy or "Always",
