@@ -5,6 +5,7 @@ Commands on files run in a directory that has the files of the page; those on a 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -138,6 +139,13 @@ def prepared(folder: Path, page: Path) -> None:
     (folder / "old-scheduler.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
     )
+    aws = {"InstanceType": "m7i.large", "VCpuInfo": {"DefaultVCpus": 128}, "MemoryInfo": {"SizeInMiB": 8192}}
+    stands_in_for(folder, "aws", json.dumps({"InstanceTypes": [aws]}))
+    (folder / "prices.csv").write_text("instanceType,zone,capacityType,hourly\nm7i.large,a,on-demand,0.1008\n")
+    (folder / "karpenter.yaml").write_text(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {template: {spec: {}}}\n"
+    )
+    (folder / "dump.json").write_text(f"{make.node('a')}\n---\n{make.pod('new', requests={'cpu': '100'})}")
     (folder / "manifests").mkdir()
     (folder / "manifests" / "web.yaml").write_text(str(make.pod("web")))
     named = re.findall(r"^```(?:python|yaml)\n# ([\w.]+)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
@@ -146,10 +154,17 @@ def prepared(folder: Path, page: Path) -> None:
         (folder / name).write_text(text)
 
 
+def stands_in_for(folder: Path, command: str, prints: str) -> None:
+    """A cloud's own command, which would need an account."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / command).write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\n")
+    (folder / "bin" / command).chmod(0o755)
+
+
 def problem_with(one: Printed, folder: Path, **environment: str) -> str:
     """What the command says if it does not end as its page has it; "" if it does."""
     beside = str(Path(sys.executable).parent)
-    path = f"{beside}:{os.environ['PATH']}"
+    path = f"{folder / 'bin'}:{beside}:{os.environ['PATH']}"
     command = one.command.replace(".venv/bin/", f"{beside}/").removesuffix(" &")
     expected = next((code for pattern, code in FAILS.items() if re.search(pattern, one.command)), 0)
     if ENDLESS.search(one.command):

@@ -37,6 +37,8 @@ _UID = r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b"
 _SUFFIX = r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"
 """Of a name that a controller made."""
 _VARIES = re.compile(f"{_AGE}|{_UID}|{_SUFFIX}")
+_NAMESPACE_OF_DELETED = re.compile(r"(?<= deleted) from \S+ namespace$")
+"""kubectl v1.36 says it, older ones do not."""
 _STARTS = "kubesched up"
 _LOOKS = re.compile(r"kubectl (get|describe)|kubesched explain|.*--dry-run")
 
@@ -68,8 +70,9 @@ class Picture:
 
 
 def comparable(lines: list[str]) -> list[str]:
-    """Without what differs from one time to the next: ages, UIDs, generated names, and the width of columns."""
-    return [" ".join(_VARIES.sub("(varies)", line).split()) for line in lines if line.strip()]
+    """Without what differs from one time to the next: ages, UIDs, generated names, the width of columns, kubectl's version."""
+    plain = (_NAMESPACE_OF_DELETED.sub("", line.rstrip()) for line in lines if line.strip())
+    return [" ".join(_VARIES.sub("(varies)", line).split()) for line in plain]
 
 
 def steps_of(block: str) -> list[Step]:

@@ -62,6 +62,7 @@ KEPT_ANNOTATIONS = frozenset(
         # What only simulations look at.
         "batch.kubernetes.io/cronjob-scheduled-timestamp",
         "batch.kubernetes.io/job-completion-index",
+        "cluster-autoscaler.kubernetes.io/daemonset-pod",
         "controller.kubernetes.io/pod-deletion-cost",
         "deployment.kubernetes.io/revision",
         "kubernetes.io/config.mirror",

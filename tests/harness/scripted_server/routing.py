@@ -61,6 +61,7 @@ _NAMESPACED = {
         "resourceclaimtemplates": "ResourceClaimTemplate",
     },
     ("scheduling.k8s.io", "v1alpha2"): {"podgroups": "PodGroup", "workloads": "Workload"},
+    ("scheduling.k8s.io", "v1alpha3"): {"compositepodgroups": "CompositePodGroup"},
     ("storage.k8s.io", "v1"): {"csistoragecapacities": "CSIStorageCapacity"},
 }
 

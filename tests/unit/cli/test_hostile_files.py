@@ -57,7 +57,7 @@ FOR_BOTH = [
         id="a list that is none in a list",
     ),
     pytest.param(b'{"apiVersion":"v1","kind":"Pod","metadata":[]}', "Pod: metadata: expected object", id="metadata"),
-    pytest.param(pod(b',"labels":{"a":1}}}'), "Pod p: metadata.labels[...]: expected str", id="labels"),
+    pytest.param(pod(b',"labels":{"a":1}}}'), "Pod p: metadata.labels.a: expected str, got int", id="labels"),
     pytest.param(pod(b',"labels":{"a":"\xff"}}}'), "line 1: not UTF-8", id="no UTF-8"),
     pytest.param(b"\0" * 100_000, "not a text file: it contains NUL bytes", id="zeros"),
     pytest.param(b"!!python/object/apply:os.system [ls]", "could not determine a constructor", id="a tag that runs"),
@@ -67,7 +67,7 @@ FOR_BOTH = [
     ),
     pytest.param(
         pod(b'},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":true}}}]}}'),
-        "Pod p: spec.containers[0].resources.requests[...]: expected int | float | str, got bool",
+        "Pod p: spec.containers[0].resources.requests.cpu: expected int | float | str, got bool",
         id="a quantity that is true",
     ),
 ]

@@ -154,7 +154,7 @@ WRONG: Any = 7
         pytest.param(lambda: kubesched.load(WRONG), "not int", id="a number"),
         pytest.param(lambda: kubesched.load([7]), "not int", id="numbers"),
         pytest.param(lambda: kubesched.load("a: 1\nb: 2"), "kind is missing", id="no object"),
-        pytest.param(lambda: kubesched.explain(NODE_LINE, "p"), "not among the 0 pods", id="no pod"),
+        pytest.param(lambda: kubesched.explain(NODE_LINE, "p"), "no pod default/p: no pods were read", id="no pod"),
         pytest.param(lambda: kubesched.explain(NODE_LINE, "p", "none.yaml"), "^none.yaml: No such", id="no config"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, until="soon"), "^until: 'soon' is not a dur", id="until"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, until="-1s"), "is negative", id="before the start"),

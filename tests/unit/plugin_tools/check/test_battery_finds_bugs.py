@@ -20,7 +20,7 @@ N_CASES = 20
     [
         pytest.param(planted.TableForgetsLabel, "forms", "filter and filter_node differ", id="filters differ"),
         pytest.param(planted.ScoresDiffer, "forms", "score and score_node differ", id="scores differ"),
-        pytest.param(planted.MixesPositionsAndRows, "forms", "about this node alone", id="positions taken for rows"),
+        pytest.param(planted.MixesPositionsAndRows, "forms", "for this node alone", id="positions taken for rows"),
         pytest.param(planted.WritesPod, "writes", "the pod was written to", id="writes to the pod"),
         pytest.param(planted.WritesNode, "writes", "node n", id="writes to a node"),
         pytest.param(planted.WritesTable, "writes", "the table was written to", id="writes to a column"),
@@ -37,7 +37,7 @@ N_CASES = 20
         pytest.param(planted.PermitMissesEvent, "events", "PodUpdatePodLabel made", id="an event of permit is missing"),
         pytest.param(planted.UnreserveBreaks, "answers", "unreserve", id="unreserve without reserve breaks"),
         pytest.param(planted.Dice, "determinism", "when it is asked again", id="random scores"),
-        pytest.param(planted.Remembers, "determinism", "about another pod", id="remembers the pod before"),
+        pytest.param(planted.Remembers, "determinism", "for another pod", id="remembers the pod before"),
         pytest.param(planted.Clock, "determinism", "a day later", id="asks the time"),
         pytest.param(planted.Calendar, "determinism", "a day later", id="asks the date"),
         pytest.param(planted.FirstRowWins, "determinism", "in another order", id="depends on the order of nodes"),

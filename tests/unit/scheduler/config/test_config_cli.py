@@ -67,8 +67,8 @@ def test_view_tells_every_mistake_and_fails() -> None:
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
-        'bad.yaml: profiles[0].plugins.score.enabled[0].weight: Invalid value: "heavy": must be of type int32',
-        "bad.yaml: parallelism: Invalid value: 0: should be an integer value greater than zero",
+        'error: bad.yaml: profiles[0].plugins.score.enabled[0].weight: Invalid value: "heavy": must be of type int32',
+        "error: bad.yaml: parallelism: Invalid value: 0: should be an integer value greater than zero",
     ]
 
 
@@ -79,12 +79,12 @@ def test_standard_input_is_a_file_too() -> None:
     assert run("validate", "-", stdin="a: [").stderr.startswith("<stdin>: line ")
 
 
-@pytest.mark.parametrize("command", [("view", "-f"), ("validate",)])
-def test_a_file_that_cannot_be_read_is_one_line(folder: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("command", "prefix"), [(("view", "-f"), "error: "), (("validate",), "")])
+def test_a_file_that_cannot_be_read_is_one_line(folder: Path, command: tuple[str, ...], prefix: str) -> None:
     missing = run(*command, "missing.yaml")
-    assert (missing.exit_code, missing.stderr) == (2, "missing.yaml: No such file or directory\n")
+    assert (missing.exit_code, missing.stderr) == (2, f"{prefix}missing.yaml: No such file or directory\n")
     directory = run(*command, str(folder))
-    assert (directory.exit_code, directory.stderr) == (2, f"{folder}: Is a directory\n")
+    assert (directory.exit_code, directory.stderr) == (2, f"{prefix}{folder}: Is a directory\n")
 
 
 @pytest.mark.usefixtures("folder")

@@ -8,7 +8,7 @@ from small_clusters import node, pod
 from kubesched.framework.groups import Placement, PlacementAssignments, PodGroupMembers
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup, PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.testing.world import QuietHandle
@@ -32,6 +32,9 @@ class PlacedGroups(QuietHandle):
     @property
     def nodes(self) -> TableView:
         return self.cluster.nodes
+
+    def group(self, key: str) -> AnyGroup | None:
+        return self.objects.pod_groups.get(key)
 
     def group_members(self, key: str) -> PodGroupMembers | None:
         assert self.cluster.groups is not None

@@ -15,7 +15,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses
 from kubesched.k8s.model.core import Pod, PodSpec, SchedulingGroup
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import AnyGroup, PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import DefaultPreemptionArgs
 from kubesched.scheduler.engine.postfilter import Diagnosis
@@ -45,6 +45,9 @@ class Answering(QuietHandle):
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return {}
+
+    def group(self, key: str) -> AnyGroup | None:
+        return self._cluster.objects.pod_groups.get(key)
 
     def is_preempting(self, uid: str) -> bool:
         return uid == "preempting"
