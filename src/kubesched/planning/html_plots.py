@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from kubesched.simulator.report_text import exact_span
+
 MOST_BARS = 40
 _MOST_POINTS = 500
 _WIDTH = 600
-_LABELS = 220
+_LABELS = 256
 _VALUES = 90
 _BAR = 20
-_LABEL_LENGTH = 26
+_LABEL_LENGTH = 32
 _LETTER = 7.5
 """How wide a letter is, more or less."""
 _MOST_COLUMNS = 10
@@ -73,8 +75,10 @@ def shares(title: str, shown: Sequence[tuple[str, float]]) -> str:
     return bars(f"{title}: how many of {len(shown):,} are how full", found)
 
 
-def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], unit: str) -> str:
-    """Up to two numbers over time, each of which stays as it is until the next instant. No plot of a single instant."""
+def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], unit: str = "") -> str:
+    """Up to two numbers over time, each of which stays as it is until the next instant. No plot of a single instant.
+
+    Without a unit, `at` is in seconds."""
     if len(at) < 2 or at[-1] <= at[0]:
         return ""
     step = -(-len(at) // _MOST_POINTS)
@@ -93,7 +97,7 @@ def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence
         lines.append(f'<path class="{tone}" d="{"".join(path)}"/>')
         lines.append(f'<rect class="{tone}" x="{place}" y="{_HEIGHT + 14}" width="10" height="10"/>')
         lines.append(f'<text x="{place + 15}" y="{_HEIGHT + 23}">{escape(name)}</text>')
-    ends = f"{start:,.6g} to {at[-1]:,.6g} {unit}"
+    ends = f"{start:,.6g} to {at[-1]:,.6g} {unit}" if unit else f"{exact_span(start)} to {exact_span(at[-1])}"
     lines.append(f'<text class="dim" x="{_WIDTH - 10}" y="{_HEIGHT + 23}" text-anchor="end">{escape(ends)}</text>')
     return figure(title, _HEIGHT + 30, lines)
 
@@ -117,7 +121,7 @@ def forest(title: str, shown: Sequence[Difference]) -> str:
         scale = 0.95 * room / 2 / (max(abs(one.low), abs(one.high), abs(one.middle)) or 1)
         low, middle, high = (centre + amount * scale for amount in (one.low, one.middle, one.high))
         lines.append(
-            f"<g><title>{escape(one.label)}: {one.middle:+,.3g} ({one.low:+,.3g} to {one.high:+,.3g})</title>"
+            f"<g><title>{escape(one.label)}: {signed(one.middle)} ({signed(one.low)} to {signed(one.high)})</title>"
             f'<text x="{_LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(short(one.label))}</text>'
             f'<line class="a" x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}"/>'
             f'<circle class="a" cx="{middle:.1f}" cy="{y}" r="4"/>'
@@ -154,7 +158,7 @@ def matrix(title: str, hits: Sequence[Hit]) -> str:
         lines.append(f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{escape(short(row))}</text>')
         for at, column in enumerate(columns):
             lines.append(_cell(found.get((row, column)), f"{row}, {column}", _LABELS + at * wide, y, wide))
-    return figure(title, len(rows) * _BAR + 30, lines)
+    return figure(title, len(rows) * _BAR + 30, lines, is_dense=True)
 
 
 def _cell(hit: Hit | None, about: str, x: float, y: float, wide: float) -> str:
@@ -170,13 +174,18 @@ def _cell(hit: Hit | None, about: str, x: float, y: float, wide: float) -> str:
     )
 
 
-def figure(title: str, height: int, lines: Sequence[str], width: int = _WIDTH) -> str:
-    """A wide one takes a row of the page for itself."""
-    kind = " class=full" if width > _WIDTH else ""
+def figure(title: str, height: int, lines: Sequence[str], width: int = _WIDTH, *, is_dense: bool = False) -> str:
+    """A wide one takes a row of the page for itself. On a phone letters grow; a dense one, which has no room for
+    that, is scrolled."""
+    kinds = [*(["dense"] if is_dense else []), *(["full"] if width > _WIDTH else [])]
     return (
-        f'<figure{kind}><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(title)}">{"".join(lines)}</svg></figure>'
+        f'<figure class="{" ".join(kinds)}"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">{"".join(lines)}</svg></figure>'
     )
+
+
+def signed(number: float) -> str:
+    return f"{number:+,.0f}" if abs(number) >= 1000 else f"{number:+.3g}"
 
 
 def short(label: str, length: int = _LABEL_LENGTH) -> str:
@@ -238,7 +247,7 @@ def node_map(title: str, tiles: Sequence[Tile]) -> str:
         x = place * 110
         lines.append(f'<rect class="{tone}" x="{x + 1}" y="{y + 5}" width="10" height="10"/>')
         lines.append(f'<text x="{x + 16}" y="{y + 14}">{escape(text)}</text>')
-    return figure(title, y + 20, lines, width)
+    return figure(title, y + 20, lines, width, is_dense=True)
 
 
 _FATES = {"goes": ("tile goes", "goes"), "comes": ("tile comes", "comes")}

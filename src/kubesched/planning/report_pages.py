@@ -25,6 +25,7 @@ from kubesched.planning.html_plots import (
     matrix,
     node_map,
     shares,
+    signed,
 )
 from kubesched.planning.html_report import ReportPage
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
@@ -166,7 +167,7 @@ def _timeline_plots(found: ColumnTable) -> list[str]:
     plots = []
     for title, names in (("Pods over time", ("running", "pending")), ("Nodes over time", ("upgraded", "nodes"))):
         series = [(name, [float(n or 0) for n in found[name]]) for name in names if name in found.kinds]
-        plots += [levels(title, at, series, "s")] if any(any(values) for _, values in series) else []
+        plots += [levels(title, at, series)] if any(any(values) for _, values in series) else []
     return plots
 
 
@@ -215,7 +216,7 @@ def _step_plots(found: ColumnTable) -> list[str]:
     saved = [0.0, *(float(row.saved_so_far or 0) for row in rows)]
     evicted = [0.0, *(float(row.evicted_so_far or 0) for row in rows)]
     by_step = [Bar(f"{row.step}: {row.delete}", row.evictions, f"{row.evictions:,}") for row in rows]
-    line = levels("Saved, by pods evicted", evicted, [("saved an hour", saved)], "pods evicted")
+    line = levels("Saved, by pods evicted", evicted, [("saved", saved)], "pods evicted")
     return [line if saved[-1] else "", bars("Evictions, step by step", by_step)]
 
 
@@ -238,15 +239,25 @@ def _run_plots(found: ColumnTable) -> list[str]:
 
 def _metric_plots(found: ColumnTable) -> list[str]:
     rows = [row for row in found.named() if isfinite(row.low) and isfinite(row.high) and (row.low or row.high)]
+    several = len({row.variant for row in rows}) > 1
     differences = [
-        Difference(f"{row.variant}: {row.metric}", row.difference, row.low, row.high, f"{row.difference:+,.3g}")
+        Difference(
+            f"{row.variant}: {row.metric}" if several else row.metric,
+            row.difference,
+            row.low,
+            row.high,
+            signed(row.difference),
+        )
         for row in rows
     ]
     return [forest("Difference from the baseline, with its interval", differences)]
 
 
 def _fit_plots(found: ColumnTable) -> list[str]:
-    shown = [Bar(f"{row.pod}, {row.nodes}", row.fits, f"{row.fits:,}") for row in found.named()]
+    several = len(set(found["pod"])) > 1
+    shown = [
+        Bar(f"{row.pod}, {row.nodes}" if several else row.nodes, row.fits, f"{row.fits:,}") for row in found.named()
+    ]
     return [bars("Copies that fit", shown) if len(shown) > 1 else ""]
 
 
@@ -258,7 +269,11 @@ def _by_node_plots(found: ColumnTable) -> list[str]:
 
 
 def _remedy_plots(found: ColumnTable) -> list[str]:
-    shown = [Bar(f"{row.pod}: {row.remedy}", row.more, f"+{row.more:,}", "good") for row in found.named()]
+    several = len(set(found["pod"])) > 1
+    shown = [
+        Bar(f"{row.pod}: {row.remedy}" if several else row.remedy, row.more, f"+{row.more:,}", "good")
+        for row in found.named()
+    ]
     return [bars("How many more would fit", shown)]
 
 

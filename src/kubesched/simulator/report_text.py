@@ -39,6 +39,18 @@ def readable_span(seconds: float) -> str:
     return "".join(f"{amount}{letter}" for amount, letter in parts[:2] if amount)
 
 
+def exact_span(seconds: float) -> str:
+    """With all units, to the second; below a minute with what is left of a second."""
+    if seconds < 60:
+        return readable_span(seconds)
+    whole, parts = round(seconds), []
+    for letter, size in _UNITS:
+        amount, whole = divmod(whole, size)
+        if amount:
+            parts.append(f"{amount}{letter}")
+    return "".join(parts)
+
+
 NOT_TRIED = "not tried yet"
 
 

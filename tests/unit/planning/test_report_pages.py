@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +15,8 @@ import kubesched
 from kubesched.cli.main import main
 from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.html_plots import MOST_TILES, Hit, Tile, flow, matrix, node_map
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.html_report import ReportAsPage, ReportPage
+from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -96,6 +98,36 @@ def test_a_matrix_says_how_many_of_how_many() -> None:
     assert "web, zone=b: all 9 are back" in drawn
     assert "db, zone=b: not hit" in drawn
     assert matrix("Missing", [Hit("web", "zone=a", 3, 9)]) == ""
+
+
+def test_a_table_on_a_page_has_units_no_empty_columns_and_unbroken_names() -> None:
+    kinds = {
+        "at_s": ColumnKind.FLOAT64,
+        "resource": ColumnKind.UTF8,
+        "requested": ColumnKind.INT64,
+        "pool": ColumnKind.UTF8,
+        "why": ColumnKind.UTF8,
+    }
+    found = ColumnTable(kinds, [(14_430.0, "memory", 2**30, "", "word " * 20), (0.25, "cpu", 1500, None, "a-b")])
+    page = ReportPage(
+        "kubesched x", "Yes.", "", f"  {'word ' * 50}\n  A  {'b  ' * 60}", (), {"seen": found}, ()
+    ).to_html()
+    assert re.findall(r"<th[^>]*><button>(.*?)</button>", page) == ["at", "resource", "requested", "why"]
+    assert '<td class=n data-v="14430.0">4h30s</td>' in page
+    assert '<td class=n data-v="0.25">0.25s</td>' in page
+    assert f'<td class=n data-v="{2**30}">1Gi</td>' in page
+    assert '<td class=n data-v="1500">1500m</td>' in page
+    assert page.count("<td class=long>") == 1
+    assert "<section class=plots>" not in page
+    text = page.partition("<pre>")[2].partition("</pre>")[0].splitlines()
+    assert [len(line) > 140 for line in text] == [False, False, True]  # the row of a table stays whole
+
+
+def test_the_labels_of_plots_name_the_pod_or_variant_only_where_there_are_several() -> None:
+    cluster = [node("a"), node("b")]
+    one, two = (kubesched.capacity(cluster, shapes=shapes).to_html() for shapes in (["1/1Gi"], ["1/1Gi", "2/2Gi"]))
+    assert "<title>add a node" in one
+    assert "<title>1-1Gi: add a node" in two
 
 
 def test_the_readme_shows_what_a_plan_of_the_applications_prints() -> None:
