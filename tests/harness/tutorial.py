@@ -70,7 +70,7 @@ class Picture:
 
 
 def comparable(lines: list[str]) -> list[str]:
-    """Without what differs from one time to the next: ages, UIDs, generated names, the width of columns, kubectl's version."""
+    """Without what varies: ages, UIDs, generated names, widths of columns, words of kubectl's versions."""
     plain = (_NAMESPACE_OF_DELETED.sub("", line.rstrip()) for line in lines if line.strip())
     return [" ".join(_VARIES.sub("(varies)", line).split()) for line in plain]
 

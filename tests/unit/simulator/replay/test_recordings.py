@@ -301,8 +301,8 @@ maxUnavailable maximumVolumeSize max{} medium min minAvailable min{} mismatchLab
 nodeTaintsPolicy operator overhead{} phase podManagementPolicy podReplacementPolicy preemptionPolicy protocol
 provisioner reason requests{} resource resourceName resourceVersion restartPolicy schedule schedulerName scopeName
 scopes shareID source startTime status step string succeeded succeededIndexes timeAdded timeZone topologyKey
-topologyKeys type uid unhealthyPodEvictionPolicy used{} validValues value version volumeBindingMode volumeMode whenDeleted whenScaled
-whenUnsatisfiable
+topologyKeys type uid unhealthyPodEvictionPolicy used{} validValues value version volumeBindingMode volumeMode
+whenDeleted whenScaled whenUnsatisfiable
 """
 """Fields whose texts say nothing of whose cluster it is: amounts, times, Kubernetes' own words, keys, drivers."""
 
