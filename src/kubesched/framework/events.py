@@ -83,9 +83,14 @@ class ClusterEvent:
     action: ActionType
     custom_label: str = ""
     """Stands in for the label of an event that is none of an object."""
+    label: str = field(init=False, repr=False, compare=False)
+    """The event's name in metrics, such as `NodeUpdateNodeTaint`."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        words = (self.action.name or "").split("_")
+        label = self.custom_label or self.resource.value + "".join(word.capitalize() for word in words)
+        object.__setattr__(self, "label", label)
         object.__setattr__(self, "_hash", hash((self.resource, self.action, self.custom_label)))
 
     def __hash__(self) -> int:
@@ -95,12 +100,6 @@ class ClusterEvent:
     def __reduce__(self) -> tuple[object, ...]:
         """Another process has other hashes."""
         return ClusterEvent, (self.resource, self.action, self.custom_label)
-
-    @property
-    def label(self) -> str:
-        """The event's name in metrics, such as `NodeUpdateNodeTaint`."""
-        words = (self.action.name or "").split("_")
-        return self.custom_label or self.resource.value + "".join(word.capitalize() for word in words)
 
     @property
     def is_wildcard(self) -> bool:

@@ -125,9 +125,14 @@ class CountedPlacements:
     _places: RowArray
     """Which of the parts these are."""
 
-    def sums(self, values: IntArray) -> IntArray:
-        """(n_placements,) of a number for each row, the sum over each placement."""
-        return self._parts.sums(values)[self._places]
+    def sums(self, values: IntArray, times: int = 0) -> IntArray:
+        """(n_placements,) of a number for each row, the sum over each placement; as numbers of any size where so many
+        times a sum could run over 64 bits."""
+        return self._parts.sums(values, times).take(self._places)
+
+    def kept_sums(self, name: str, values: IntArray, times: int = 0) -> IntArray:
+        """The same of numbers that seldom change, such as what nodes have; they are known by this name."""
+        return self._parts.kept_sums(name, values, times).take(self._places)
 
 
 @runtime_checkable

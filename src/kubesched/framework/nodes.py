@@ -31,19 +31,33 @@ Value = TypeVar("Value")
 class RowSets:
     """Sets of rows, none of which is empty, to add up numbers by row in all of them at once."""
 
-    __slots__ = ("_rows", "_starts")
+    __slots__ = ("_known", "_rows", "_starts")
 
     def __init__(self, parts: Sequence[RowArray]) -> None:
         ends = np.cumsum([len(part) for part in parts])
         self._starts = np.zeros_like(ends)
         self._starts[1:] = ends[:-1]
         self._rows = np.concatenate(parts)
+        self._known: dict[str, tuple[IntArray, IntArray]] = {}
 
-    def sums(self, values: IntArray) -> IntArray:
-        """(n_parts,) of a number for each row, the sum over each part."""
+    def sums(self, values: IntArray, times: int = 0) -> IntArray:
+        """(n_parts,) of a number for each row, the sum over each part; as numbers of any size where so many times a sum
+        could run over 64 bits."""
+        if times and len(values) * int(values.view(np.uint64).max()) >= _LARGE // times:
+            values = values.astype(object)  # negative ones are larger than all others, as the maximum sees them
         found: IntArray = np.add.reduceat(values.take(self._rows), self._starts)
         return found
 
+    def kept_sums(self, name: str, values: IntArray, times: int = 0) -> IntArray:
+        """The same of numbers that seldom change: added up again only if they are not those that were last given under
+        this name."""
+        known = self._known.get(name)
+        if known is None or len(known[0]) != len(values) or (known[0] != values).any():
+            known = self._known[name] = values.copy(), self.sums(values, times)
+        return known[1]
+
+
+_LARGE = 2**62
 
 MISSING = -1
 """The code of a node that has no value in a column; as an index, the place behind all others."""

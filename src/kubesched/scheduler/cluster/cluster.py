@@ -498,7 +498,9 @@ class PodGroupStates:
         if info.spec.scheduler_name not in self._scheduler_names:
             self.is_gone(info)
             return
-        state = self._by_group.setdefault(group, PodGroupState())
+        state = self._by_group.get(group)
+        if state is None:
+            state = self._by_group[group] = PodGroupState()
         state.scheduled.pop(info.key, None)
         state.unscheduled[info.key] = info
 
@@ -506,7 +508,9 @@ class PodGroupStates:
         """The pod has a node."""
         group = group_key_of(info.pod)
         if group:
-            state = self._by_group.setdefault(group, PodGroupState())
+            state = self._by_group.get(group)
+            if state is None:
+                state = self._by_group[group] = PodGroupState()
             state.unscheduled.pop(info.key, None)
             state.scheduled[info.key] = info
 

@@ -9,6 +9,7 @@ All of that happens between two facts: nothing else sees the table in between.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -121,10 +122,11 @@ class GroupTrial:
         `take_back`."""
         trial, start = MemberTrial(group, within, post_filter, reasons), self.n_placed
         outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
-        requires_preemption = False
+        requires_preemption = is_complete = False
+        is_counted = self._is_counted(group)
         try:
             for pod in pods:
-                member = self._try(pod, trial)
+                member = self._try(pod, trial, asks_permit=not is_counted)
                 outcome.members.append(member)
                 if member.has_failed:
                     if member.status.is_rejected:
@@ -133,13 +135,19 @@ class GroupTrial:
                     outcome.status, outcome.waits_for_preemption = Status.error(text), False
                     break
                 requires_preemption |= member.requires_preemption
-                if not member.permit.is_success:
+                if not is_counted:
+                    is_complete = member.permit.is_success
+                elif not is_complete:
+                    is_complete = self._is_complete(group.key, self._n_scheduled(group))
+                if not is_complete:
                     continue
                 if requires_preemption:
                     outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, WAITING_FOR_PREEMPTION)
                     outcome.waits_for_preemption = True
                 else:
                     outcome.status = OK
+            if is_counted and not is_complete and reasons:
+                self._ask_permit_late(outcome.members, start)
         finally:
             if not (keeps and outcome.status.is_success):
                 self.take_back(start)
@@ -154,7 +162,18 @@ class GroupTrial:
         plugins, n_scheduled = self._scheduler.profile.completes_groups, self._n_scheduled(group) + n_pods
         if plugins is None:
             return None
-        return n_pods > 0 and all(plugin.is_complete(group.key, n_scheduled) for plugin in plugins)
+        return n_pods > 0 and self._is_complete(group.key, n_scheduled)
+
+    def _is_counted(self, group: GroupCycle) -> bool:
+        """Whether it is the number of its pods that decides about the group, and nobody follows how Permit is asked:
+        then it need not be asked about each. In v1.36 asking has consequences, and a group that is gone is an error."""
+        profile = self._scheduler.profile
+        if self._hides_demands or profile.completes_groups is None or profile.observers.steps is not None:
+            return False
+        return self._is_complete(group.key, sys.maxsize)
+
+    def _is_complete(self, key: str, n_scheduled: int) -> bool:
+        return all(plugin.is_complete(key, n_scheduled) for plugin in self._scheduler.profile.completes_groups or ())
 
     def _n_scheduled(self, group: GroupCycle) -> int:
         state = None if self._cluster.groups is None else self._cluster.groups.get(group.key)
@@ -173,7 +192,7 @@ class GroupTrial:
         kept, self._placed = {placed.assumed.key: placed for placed in self._placed}, []
         return kept
 
-    def _try(self, pod: PodInfo, trial: MemberTrial) -> MemberOutcome:
+    def _try(self, pod: PodInfo, trial: MemberTrial, *, asks_permit: bool = True) -> MemberOutcome:
         decision = self._decide(pod, trial)
         member = MemberOutcome(decision, node_name=decision.node_name)
         if not decision.node_name:
@@ -185,9 +204,9 @@ class GroupTrial:
                 return member
             member.requires_preemption, member.node_name = True, nominated.node_name
         status = self._place(decision, member.node_name)
-        if status.is_success:
-            status = self._permit(decision, member)
-            if status.is_success:
+        if status is OK or status.is_success:
+            status = self._permit(self._placed[-1], member) if asks_permit else OK
+            if status is OK or status.is_success:
                 return member
             self._take_back_last()
         return MemberOutcome(decision, status, is_rejected_late=True)
@@ -209,15 +228,21 @@ class GroupTrial:
             self._take_back_last()
         return status
 
-    def _permit(self, decision: Decision, member: MemberOutcome) -> Status:
+    def _ask_permit_late(self, members: Sequence[MemberOutcome], start: int) -> None:
+        """Too few were placed: what Permit says to each of them is what the pod will be told."""
+        placed = [member for member in members if not member.has_failed]
+        for there, member in zip(self._placed[start:], placed, strict=True):
+            self._permit(there, member)
+
+    def _permit(self, placed: PlacedMember, member: MemberOutcome) -> Status:
         """What Permit says goes into `member`, unless it is a rejection or an error, which is given."""
         profile = self._scheduler.profile
         if not profile.permit:
             return OK
         try:
-            permit = run_permit(profile, decision.cycle, self._placed[-1].assumed, member.node_name, self._now_s)
+            permit = run_permit(profile, placed.decision.cycle, placed.assumed, placed.node_name, self._now_s)
         except PluginError as bug:
-            return broken_turn(profile, bug, decision.pod)
+            return broken_turn(profile, bug, placed.decision.pod)
         if not isinstance(permit, WaitingPod):
             return permit
         if permit.reasons != self._waits.reasons[:-1]:

@@ -22,9 +22,15 @@ from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.scheduling import POD_GROUP_INITIALLY_SCHEDULED, AnyGroup, PodGroup
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import Decision, MemberTrial
+from kubesched.scheduler.engine.cycle import MemberTrial
 from kubesched.scheduler.engine.group_cycle import KEPT, OVER, GroupAttempt, GroupCycles, nominated_to
-from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
+from kubesched.scheduler.engine.group_trial import (
+    GROUP_UNSCHEDULABLE,
+    GroupOutcome,
+    GroupTrial,
+    MemberOutcome,
+    PlacedMember,
+)
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
 from kubesched.scheduler.newer.queue import QueuedGroup
@@ -90,7 +96,7 @@ class NewerTrial(GroupTrial):
             self.take_back()
         return True
 
-    def _permit(self, decision: Decision, member: MemberOutcome) -> Status:
+    def _permit(self, placed: PlacedMember, member: MemberOutcome) -> Status:
         """Asked only of pods that are bound."""
         return OK
 

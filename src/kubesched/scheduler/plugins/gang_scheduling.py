@@ -24,6 +24,7 @@ from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 _HELD = Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 _WAITING = "waiting for minCount pods from a gang to be scheduled"
 LONGEST_WAIT_S = 300.0
+_MOST_HOLDS = 4096
 _GO = PermitResult(OK)
 _WAIT = PermitResult(Status(Code.WAIT, (_WAITING,)), LONGEST_WAIT_S)
 
@@ -35,15 +36,25 @@ class GangScheduling:
         self._handle = handle
         self._waiting: dict[str, list[str]] = {}
         """By group, the uids of pods that were asked to wait for the others."""
+        self._holds: dict[str, Hold] = {}
+        """By group, what its pods are held back with."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if pod.spec.scheduling_group is None or not (key := group_key_of(pod.pod)):
             return OK
         status = self._gate(key)
         if status is OK:
+            if self._holds:
+                self._holds.pop(key, None)
             return OK
-        lasts = partial(self._is_gated, key)
-        return Hold(status.code, status.reasons, self.name, lasts=lasts, ends_by_call=True, together=self._whole(key))
+        hold, whole = self._holds.get(key), self._whole(key)
+        if hold is None or hold.reasons != status.reasons or hold.together != whole:
+            lasts = partial(self._is_gated, key)
+            hold = Hold(status.code, status.reasons, self.name, lasts=lasts, ends_by_call=True, together=whole)
+            if len(self._holds) >= _MOST_HOLDS:
+                self._holds.clear()  # of groups, perhaps, that are gone
+            self._holds[key] = hold
+        return hold
 
     def _whole(self, key: str) -> str:
         """All that is held back with a group."""

@@ -28,6 +28,7 @@ class _Partition:
     rows: RowArray
     """The nodes, in this order."""
     codes: CodeArray
+    """Of all nodes there are."""
     values: Sequence[str]
     placements: Sequence[Placement]
     """In the order in which a search comes to the first node of each."""
@@ -35,8 +36,9 @@ class _Partition:
     def is_of(self, rows: RowArray, codes: CodeArray, values: Sequence[str]) -> bool:
         return (
             self.values is values
+            and len(self.codes) == len(codes)
+            and not (self.codes != codes).any()
             and (self.rows is rows or np.array_equal(self.rows, rows))
-            and (np.array_equal(self.codes, codes))
         )
 
 
@@ -67,12 +69,13 @@ class TopologyPlacementGenerator:
 
     def _partition(self, key: str, rows: RowArray) -> _Partition:
         column = self._handle.nodes.label(key)
-        codes, values = column.codes[rows], column.values
+        codes, values = column.codes, column.values
         known = self._partitions.get(key)
         if known is None or not known.is_of(rows, codes, values):
             if len(self._partitions) >= _MOST_LABELS:
                 self._partitions.clear()
-            known = self._partitions[key] = _Partition(rows, codes, values, _by_value(rows, codes, values))
+            placements = _by_value(rows, codes[rows], values)
+            known = self._partitions[key] = _Partition(rows, codes.copy(), values, placements)
         return known
 
     def _pinned(self, group: GroupCycle, key: str) -> str | Status | None:

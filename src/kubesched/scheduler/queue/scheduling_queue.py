@@ -291,6 +291,8 @@ class SchedulingQueue:
         if not match.is_of_interest:
             return
         pool = self._pods.unschedulable
+        if not pool.by_plugin and not self._in_flight.by_uid and not match.is_wildcard:
+            return  # who waits is held until it is called
         waiting = list(pool) if match.is_wildcard else pool.rejected_by(match.plugins)
         if only is not None:
             waiting = [queued for queued in waiting if only(queued.info)]

@@ -181,6 +181,25 @@ def test_a_pod_that_permit_rejects_goes_back_alone() -> None:
     assert told(world, "g-1") == "0/1 nodes are available: 1 no."
 
 
+@pytest.mark.parametrize("cpu", ["2", "3", "5"], ids=["too few fit", "just enough", "more than enough"])
+@pytest.mark.parametrize("exists", [True, False], ids=["", "the group is gone when its turn comes"])
+def test_permit_that_is_answered_by_counting_says_what_it_says_pod_by_pod(cpu: str, exists: bool) -> None:
+    found = []
+    for is_followed in (True, False):
+        world = group_world(*GANGS)
+        if is_followed:  # then Permit is asked about each
+            listen_for(world.loop, GroupDecided)
+        gang = group(gang=3)
+        add(world, node(cpu=cpu), gang, *members(n=4))
+        if not exists:
+            world.loop.cluster.objects.pod_groups.pop("d/g")
+        world.loop.schedule_one(world.now_s)
+        world.settle()
+        found.append((bound(world), [told(world, f"g-{i}") for i in range(4)], shown(world)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == (min(int(cpu), 4) if cpu != "2" and exists else 0)
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

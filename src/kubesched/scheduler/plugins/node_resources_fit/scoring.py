@@ -207,29 +207,26 @@ def placement_score(specs: Sequence[ResourceSpec], nodes: NodeTable, proposed: P
 
 def counted_placement_scores(specs: Sequence[ResourceSpec], nodes: NodeTable, counted: CountedPlacements) -> IntArray:
     """(n_placements,) the same for each."""
-    total = weights = np.zeros(len(counted.counts), dtype=np.int64)
+    total: IntArray = np.zeros(len(counted.counts), dtype=np.int64)
+    weights: IntArray | int = 0
+    most = int(counted.counts.max())
     for spec in specs:
-        asked = _times(counted.counts, counted.pod.resources.container_requests.get(spec.name, 0))
-        allocatable = _sums(nodes.allocatable(spec.name), counted)
+        amount = counted.pod.resources.container_requests.get(spec.name, 0)
+        asked = counted.counts * amount if amount < _LARGE // max(most, 1) else counted.counts.astype(object) * amount
+        allocatable = counted.kept_sums(f"allocatable {spec.name}", nodes.allocatable(spec.name), MAX_NODE_SCORE)
         counts = allocatable != 0
         if spec.name not in (CPU, MEMORY):
             counts &= asked != 0
-        requested = asked + _sums(_requested(nodes, spec.name), counted)
-        share = np.minimum(requested, allocatable) * MAX_NODE_SCORE // np.where(counts, allocatable, 1)
-        total = total + np.where(counts, share * spec.weight, 0)
-        weights = weights + np.where(counts, spec.weight, 0)
+        requested = asked + counted.sums(_requested(nodes, spec.name), MAX_NODE_SCORE)
+        used = np.minimum(requested, allocatable) * MAX_NODE_SCORE
+        if counts.all():  # as it mostly is
+            total = total + used // allocatable * spec.weight
+            weights = weights + spec.weight
+        else:
+            total = total + np.where(counts, used // np.where(counts, allocatable, 1) * spec.weight, 0)
+            weights = weights + np.where(counts, spec.weight, 0)
     found: IntArray = (total // np.maximum(weights, 1)).astype(np.int64)
     return found
-
-
-def _times(counts: IntArray, amount: int) -> IntArray:
-    return counts * amount if amount < _LARGE // max(int(counts.max()), 1) else counts.astype(object) * amount
-
-
-def _sums(values: IntArray, counted: CountedPlacements) -> IntArray:
-    """As numbers of any size where a hundred times a sum could run over 64 bits."""
-    is_small = len(values) * int(values.view(np.uint64).max()) < _LARGE  # negative ones are larger than all others then
-    return counted.sums(values if is_small else values.astype(object))
 
 
 def _requested(nodes: NodeTable, resource: str) -> IntArray:
