@@ -32,67 +32,73 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
 
 @click.command("capacity")
 @cluster_options
-@click.option("--pod", metavar="FILE|NS/NAME", help="The pod: a manifest, or a pod of the cluster to copy.")
+@click.option("--pod", metavar="FILE|NS/NAME", help="Pod to count: a manifest, or a pod of the cluster to copy.")
 @click.option(
     "--shape",
     "--shapes",
     "shapes",
     multiple=True,
     metavar="CPU/MEMORY",
-    help="Or amounts: 500m/1Gi, or cpu=1,nvidia.com/gpu=1. Repeatable.",
+    help="Count pods that request this much: 500m/1Gi, or cpu=1,nvidia.com/gpu=1. Repeatable.",
 )
 @click.option(
     "--workload",
     "workloads",
     multiple=True,
     metavar="KIND/NS/NAME",
-    help="Or more replicas of a workload: deployment/shop/web. Repeatable.",
+    help="Count more replicas of this workload: deployment/shop/web. Repeatable.",
 )
-@click.option("--every", type=click.Choice(["workload"]), help="Or more replicas of each workload, one at a time.")
+@click.option(
+    "--every", type=click.Choice(["workload"]), help="Count more replicas of each workload, one workload at a time."
+)
 @click.option(
     "--app",
     "app_files",
     multiple=True,
     metavar="FILE",
-    help="Or whole copies of an application: its manifests, a directory. Repeatable.",
+    help="Count whole copies of an application: a manifest or a directory. Repeatable.",
 )
 @click.option(
     "--inflate",
     type=click.Choice(["replicas", "requests"]),
-    help="Or how far all workloads can grow together, in percent.",
+    help="Find how far all workloads can grow together, in percent.",
 )
-@click.option("--step", metavar="PERCENT", help="Grow in steps of this much; 1% by default.")
+@click.option("--step", metavar="PERCENT", help="Step size for --inflate.  [default: 1%]")
 @click.option(
     "--by",
     multiple=True,
     metavar="zone|pool|namespace|LABEL",
-    help="Ask each group of nodes, or each namespace, by itself, too. Repeatable.",
+    help="Also count for each group of nodes, or in each namespace, separately. Repeatable.",
 )
-@click.option("--nodes", default="", metavar="SELECTOR", help="Only nodes with these labels: pool=workers.")
-@click.option("--exclude-nodes", default="", metavar="SELECTOR", help="No nodes with these labels.")
+@click.option("--nodes", default="", metavar="SELECTOR", help="Use only nodes with these labels: pool=workers.")
+@click.option("--exclude-nodes", default="", metavar="SELECTOR", help="Leave out nodes with these labels.")
 @click.option(
     "--quota",
     type=click.Choice(["apply", "ignore"]),
     default="apply",
     show_default=True,
-    help="Whether ResourceQuotas and LimitRanges hold for the copies.",
+    help="Whether ResourceQuotas and LimitRanges apply to the copies.",
 )
 @click.option(
     "--preemption",
     type=click.Choice(["never", "count"]),
     default="never",
     show_default=True,
-    help="count: copies may preempt others, if those find another node.",
+    help="count: copies may preempt pods that fit elsewhere.",
 )
-@click.option("--let-lose", is_flag=True, help="With --preemption count: also if they find none.")
-@click.option("--max", "most", type=int, help="Try no more copies than this.  [default: 100000]")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Ask with so many seeds.")
+@click.option("--let-lose", is_flag=True, help="With --preemption count: also preempt pods that fit nowhere else.")
+@click.option("--max", "most", type=int, help="Stop counting at this many.  [default: 100000]")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Number of seeds to try.")
 @click.option(
-    "--orders", type=click.IntRange(min=1), default=1, show_default=True, help="Orders in which pending pods arrive."
+    "--orders",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of orders in which the pending pods arrive.",
 )
 @keep_option
 @report_options(["fits", "by_node", "remedies", "victims"], "prometheus")
-@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if none fits.")
+@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no copy fits.")
 @click.pass_context
 def capacity(
     context: click.Context,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kubesched.simulator.loading import SourcedObject
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
-_prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+_prices = click.option("--prices", metavar="FILE", help="Prices: CSV with instanceType,zone,capacityType,hourly.")
 _record = click.option(
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
 )
@@ -37,7 +37,7 @@ def catalogue() -> None:
     """Show, validate, convert and derive catalogues: machines, where they can be had, and what they cost."""
 
 
-@catalogue.command("show", short_help="Print machines with what is allocatable, and prices.")
+@catalogue.command("show", short_help="Print the machines, what is allocatable on each, and prices.")
 @_files
 @_prices
 @click.option(
@@ -76,7 +76,7 @@ def _size(found: Catalogue) -> str:
     return f"{counted(len(found.shapes), 'shape')}, {counted(sum(1 for _ in found.options()), 'offer')}"
 
 
-@catalogue.command("convert", short_help="Print any known form as kind Catalogue.")
+@catalogue.command("convert", short_help="Convert other formats to kind Catalogue.")
 @_files
 @_prices
 @_record
@@ -86,9 +86,15 @@ def convert(files: tuple[str, ...], prices: str | None, output: str) -> None:
         print_record(read_catalogues(files, prices).to_dict(), output)
 
 
-@catalogue.command("derive", short_help="Print a catalogue of the nodes of a cluster.")
+@catalogue.command("derive", short_help="Make a catalogue from the nodes of a cluster.")
 @click.option(
-    "-f", "--filename", "filenames", required=True, multiple=True, metavar="FILE", help="Manifests with nodes; a dump."
+    "-f",
+    "--filename",
+    "filenames",
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    help="Manifests with nodes, or a dump.",
 )
 @_prices
 @_record

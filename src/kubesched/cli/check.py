@@ -32,11 +32,11 @@ INIT = "init"
 
 @click.command("check")
 @click.argument("file", metavar="FILE|init")
-@click.option("-f", "--filename", metavar="DUMP", help="For init: the dump of the cluster.")
-@click.option("--change", metavar="DIR", default="rendered", help="For init: where the change's manifests are.")
-@click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
+@click.option("-f", "--filename", metavar="DUMP", help="init: dump of the cluster.")
+@click.option("--change", metavar="DIR", default="rendered", help="init: directory with the manifests of the change.")
+@click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="init: file to write.")
 @server_options
-@format_option("Form of the report.", *CI_FORMS)
+@format_option("Format of the report.", *CI_FORMS)
 @jobs_option
 @strict_option
 @report_file_option
@@ -51,9 +51,9 @@ def check(
     jobs: int,
     output: str,
 ) -> None:
-    """Gate for CI: whether a change may be merged, by the checks of a file. `check init` writes a first one.
+    """Check in CI whether a change can be merged. The checks are in a file; `check init` writes a first one.
 
-    Ends with 0 if all checks pass, 1 if one fails, 3 if the answer depends on chance.
+    Exits with 0 if all checks pass, 1 if one fails, 3 if the answer depends on chance.
 
     \b
     kubesched check check.yaml

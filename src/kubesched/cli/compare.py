@@ -41,11 +41,13 @@ _OTHER_NAMES = {"priorities": "objects", "scenario": "objects"}
     "priorities, scenario), patch=FILE, nodes=6xSHAPE with catalogue=FILE. The first is the baseline. Repeatable.",
 )
 @click.option("--baseline", metavar="NAME", help="Compare with this variant instead of the first.")
-@click.option("--metrics", metavar="NAME,...", help="Only these metrics.")
+@click.option("--metrics", metavar="NAME,...", help="Show only these metrics.")
 @seeds_option
-@click.option("--until-ci", metavar="PERCENT", help="Add seeds (5, 10, 20, 40) until all intervals are so narrow: 1%.")
+@click.option(
+    "--until-ci", metavar="PERCENT", help="Add seeds (5, 10, 20, 40) until every interval is this narrow: 1%."
+)
 @catalogue_options
-@click.option("--usage", metavar="FILE", help="What containers use: CSV namespace,kind,name,container,resource,p95.")
+@click.option("--usage", metavar="FILE", help="Measured usage: CSV with namespace,kind,name,container,resource,p95.")
 @jobs_option
 @until_option
 @premise_options

@@ -47,36 +47,44 @@ class Percentage(click.ParamType[float]):
 @cluster_options
 @catalogue_options
 @click.option(
-    "--node", "nodes", multiple=True, metavar="NAME", help="Only say what would happen if this node went. Repeatable."
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only show what would happen without this node. Repeatable."
 )
-@click.option("--pool", metavar="NAME", help="Only nodes of this pool may go.")
+@click.option("--pool", metavar="NAME", help="Remove only nodes of this pool.")
 @click.option(
     "--policy",
     default="best",
     show_default=True,
     metavar="best|karpenter|cluster-autoscaler",
-    help="Whose search; several with commas: the first is shown, the others are compared with it.",
+    help="How to search; with several, separated by commas, the others are compared with the first.",
 )
 @click.option(
     "--rules",
     type=click.Choice(["drain", "karpenter", "cluster-autoscaler"]),
     default="drain",
     show_default=True,
-    help="Whose rules say which pods keep their node.",
+    help="Whose rules decide which pods keep their node.",
 )
-@click.option("--force", is_flag=True, help="As for kubectl drain: pods without a controller are deleted.")
-@click.option("--delete-emptydir-data", is_flag=True, help="As for kubectl drain: pods with an emptyDir may go, too.")
-@click.option("--no-replace", is_flag=True, help="Buy no machine of the catalogue in place of nodes.")
-@click.option("--max-evictions", type=click.IntRange(min=0), metavar="N", help="Evict no more pods than this.")
-@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Take no more steps than this.")
-@click.option("--min-saving", type=Percentage(), default="0%", metavar="PERCENT", help="What a step saves, at least.")
-@click.option("--parallel", type=click.IntRange(1, 100), default=1, show_default=True, help="Nodes drained at a time.")
-@click.option("--budget", default="", metavar="N|PERCENT", help="Nodes of a pool that may be disrupted at a time.")
-@click.option("--allow-wait", is_flag=True, help="Pods may wait until the drained node is gone.")
-@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Search no longer than this.")
+@click.option("--force", is_flag=True, help="As in kubectl drain: delete pods without a controller.")
+@click.option("--delete-emptydir-data", is_flag=True, help="As in kubectl drain: evict pods with an emptyDir, too.")
+@click.option(
+    "--no-replace", is_flag=True, help="Only remove nodes; do not replace them by cheaper machines of the catalogue."
+)
+@click.option("--max-evictions", type=click.IntRange(min=0), metavar="N", help="Evict at most this many pods.")
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Take at most this many steps.")
+@click.option(
+    "--min-saving", type=Percentage(), default="0%", metavar="PERCENT", help="Skip steps that save less than this."
+)
+@click.option(
+    "--parallel", type=click.IntRange(1, 100), default=1, show_default=True, help="Number of nodes to drain at a time."
+)
+@click.option("--budget", default="", metavar="N|PERCENT", help="How many nodes of a pool may be disrupted at a time.")
+@click.option("--allow-wait", is_flag=True, help="Let pods stay pending until the drained node is gone.")
+@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Stop searching after this time.")
 @keep_option
 @report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
-@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node, or not the named one, can go.")
+@click.option(
+    "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node can go, or not the one named by --node."
+)
 def consolidate(
     asked: AskedCluster,
     catalogues: tuple[str, ...],
@@ -100,7 +108,7 @@ def consolidate(
     table: str,
     is_exit_code: bool,
 ) -> None:
-    """Find the nodes that can go, in which order, what takes their place, and what that saves.
+    """Find nodes to remove: which, in what order, what replaces them, and what it saves.
 
     \b
     kubesched consolidate -f dump.json

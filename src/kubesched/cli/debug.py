@@ -36,10 +36,17 @@ _MOST_LISTED = 20
 @click.command("debug")
 @click.argument("directory", metavar="DIR")
 @plugin_option
-@click.option("-c", "--command", "commands", multiple=True, metavar="COMMAND", help="Do this and end. Repeatable.")
+@click.option(
+    "-c",
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="COMMAND",
+    help="Run this command instead of asking for one, then exit. Repeatable.",
+)
 @report_option_for(
-    "Write the attempts as a page with a time slider: cluster, queue and why at each of them, in one file that needs "
-    "nothing else. It begins where the commands end."
+    "Write a self-contained page with a time slider: the cluster, the queue and the reasons at each attempt. It opens "
+    "where the commands end."
 )
 def debug(directory: str, plugin_files: tuple[str, ...], commands: tuple[str, ...]) -> None:
     """Step through what a scheduler did, from the journal that `kubesched run --record DIR` kept.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kubesched.explanation.targets import AskedAbout
     from kubesched.k8s.client.target import ServerTarget
 
-node_option = click.option("--node", metavar="NAME", help="Say why the pod does not go, or did not go, to this node.")
+node_option = click.option("--node", metavar="NAME", help="Explain why the pod does not run on this node.")
 
 
 @click.command("explain")

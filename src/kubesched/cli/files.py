@@ -39,11 +39,13 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
     dump of a cluster has it."""
     whole = Manifests(kinds=kinds)
     warnings: list[str] = []
+    written: list[WrittenObject] = []
     for filename in expanded(filenames):
         name = source_name(filename)
         found = manifests_in(read_bytes(filename), name, kinds, keeps_written=True)
         if found.written:
             warnings += _unknown_fields(found.written)
+            written += found.written
         whole.objects.extend(found.objects)
         whole.sources.update(found.sources)
         if found.dumped is not None:
@@ -53,7 +55,24 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
                 continue
             whole.ignored[kind] = whole.ignored.get(kind, 0) + count
             warnings.append(f"{name}: ignored {count} {kind}")
-    return whole, warnings
+    return whole, [*warnings, *_overridden(written)]
+
+
+def _overridden(written: Iterable[WrittenObject]) -> Iterator[str]:
+    """Manifests that say different things of one object, of which the last counts. A manifest of an object in a dump is
+    a change that was meant."""
+    latest: dict[tuple[str, str, str], WrittenObject] = {}
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in written:
+        name = one.api_version.rpartition("/")[0], one.kind, one.item.key
+        before = latest.get(name)
+        latest[name] = one
+        if before is not None and before.tree() != one.tree():
+            found.setdefault((one.source, before.source), []).append(f"{one.kind} {one.item.key}")
+    for (source, before_source), names in found.items():
+        where = "an earlier one in the same file" if source == before_source else f"the one in {before_source}"
+        others = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        yield f"{source}: {names[0]} overrides {where}{others}"
 
 
 def _unknown_fields(written: Iterable[WrittenObject]) -> Iterator[str]:

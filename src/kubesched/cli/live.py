@@ -42,9 +42,7 @@ def server_options(command: F) -> F:
 
 def live_option(command: F) -> F:
     """`--live`, for commands that read files too."""
-    option = click.option(
-        "--live", is_flag=True, help="Read the live cluster even if files are given; their objects are added to it."
-    )
+    option = click.option("--live", is_flag=True, help="Also read the live cluster; objects in files are added to it.")
     return option(command)
 
 

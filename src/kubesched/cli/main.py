@@ -22,40 +22,47 @@ BROKEN_PIPE_EXIT = 141
 _FAILED_WRITES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """Why standard output takes no more. Files are written by `kubesched.cli.files`, which names them in its errors."""
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "apiserver": ("kubesched.cli.apiserver:apiserver", "Run the embedded Kubernetes API server."),
-    "bench": ("kubesched.cli.bench:bench", "Measure scheduling throughput."),
-    "catalogue": ("kubesched.cli.catalogue:catalogue", "Show, check and convert lists of machines and their prices."),
-    "check": ("kubesched.cli.check:check", "Gate for CI: whether a change may be merged."),
-    "compare": ("kubesched.cli.compare:compare", "Compare variants over one scenario, with the same seeds."),
-    "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
-    "debug": ("kubesched.cli.debug:debug", "Step through what a recorded scheduler did."),
-    "consolidate": (
-        "kubesched.cli.consolidate:consolidate",
-        "Find the nodes that can go, in which order, and what that saves.",
-    ),
-    "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why it fits nowhere."),
-    "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),
-    "nodes": ("kubesched.cli.nodes:nodes", "Run hollow nodes in a cluster."),
-    "capacity": (
-        "kubesched.cli.capacity:capacity",
-        "Count how many more copies of a pod fit, and what stops the next.",
-    ),
-    "optimal": ("kubesched.cli.optimal:optimal", "How near to optimal a cluster is: nodes, cost, fragmentation."),
-    "outage": ("kubesched.cli.outage:outage", "Find out whether a cluster survives losing a zone, pool or node."),
-    "plan": ("kubesched.cli.plan:plan", "Nodes to buy: the cheapest mix that places every pod."),
-    "plugin": ("kubesched.cli.plugin:plugin", "Create and check a plugin of your own."),
-    "record": ("kubesched.cli.record:record", "Record a live cluster to a file, for replay."),
-    "replay": ("kubesched.cli.replay:replay", "Play a recording again, and compare decisions."),
-    "run": ("kubesched.cli.run:run", "Schedule a live cluster, instead of kube-scheduler or beside it."),
-    "shadow": ("kubesched.cli.shadow:shadow", "Compare decisions with a live cluster's scheduler, read-only."),
-    "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster in virtual time."),
-    "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster to a file, for explain and simulate."),
-    "sweep": ("kubesched.cli.sweep:sweep", "Simulate with many seeds and configurations, on many cores."),
-    "upgrade": ("kubesched.cli.upgrade:upgrade", "Play a rolling upgrade of nodes, and what blocks it."),
-    "up": ("kubesched.cli.up:up", "Start a local cluster with hollow nodes."),
+GROUPS: dict[str, dict[str, str]] = {
+    "Find out why a pod is pending": {
+        "explain": "Explain why a pod is pending, or why it is where it is.",
+        "snapshot": "Save a live cluster to a file, for all commands with -f.",
+    },
+    "Try it on a local cluster": {
+        "up": "Start a local cluster with hollow nodes.",
+        "apiserver": "Run only its API server.",
+        "nodes": "Run hollow nodes in any cluster.",
+    },
+    "Schedule a live cluster": {
+        "run": "Schedule a live cluster, as kube-scheduler or beside it.",
+        "shadow": "Compare decisions with a live cluster's scheduler, read-only.",
+        "debug": "Step through what a recorded scheduler did.",
+        "config": "Show, validate and convert KubeSchedulerConfiguration files.",
+    },
+    "Plan capacity": {
+        "capacity": "Count how many more copies of a pod fit, and why no more.",
+        "plan": "Find the cheapest nodes on which every pod fits.",
+        "consolidate": "Find nodes to remove, in what order, and what it saves.",
+        "optimal": "Measure how far a cluster is from optimal.",
+        "outage": "Find out which pods are lost with a zone, pool or node.",
+        "upgrade": "Simulate a rolling upgrade of nodes, and find what blocks it.",
+        "check": "Check in CI whether a change can be merged.",
+        "catalogue": "Show, validate and convert lists of machines and prices.",
+    },
+    "Simulate and compare": {
+        "simulate": "Simulate workloads on a cluster in virtual time.",
+        "sweep": "Simulate with many seeds and configurations, on many cores.",
+        "compare": "Compare variants of a cluster or configuration.",
+        "record": "Record a live cluster to a file, for replay.",
+        "replay": "Play a recording again, and compare decisions.",
+        "bench": "Measure scheduling throughput.",
+    },
+    "Extend": {
+        "plugin": "Create and check a plugin of your own.",
+        "extender": "Serve Python plugins to a stock kube-scheduler.",
+    },
 }
-"""Where each subcommand is, and what it does in a line."""
+"""What each subcommand does, in a line. Its module is `kubesched.cli.NAME`, in which it is called NAME."""
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 
 class OneLineCommand(click.Command):
@@ -98,20 +105,21 @@ class LazyGroup(OneLineCommand, click.Group):
         if cmd_name not in COMMANDS:
             if cmd_name.startswith("-"):
                 return None
-            raise click.UsageError(f"No such command '{cmd_name}'{_hint(cmd_name, COMMANDS)}", ctx)
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+            raise click.UsageError(f'No such command "{cmd_name}"{_hint(cmd_name, COMMANDS)}', ctx)
+        command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
 @click.group("kubesched", cls=LazyGroup)
 @click.version_option(package_name="kubesched", message="%(prog)s %(version)s")
 def main() -> None:
-    """The Kubernetes scheduler in Python: decides as kube-scheduler does, and explains why."""
+    """The Kubernetes scheduler in Python: makes the same decisions as kube-scheduler, and explains them."""
 
 
 def _replace_closed_streams() -> None:
@@ -133,7 +141,7 @@ def _one_line(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context is not None:
         options = [name for parameter in context.command.get_params(context) for name in parameter.opts]
-        text = f"No such option '{error.option_name}'{_hint(error.option_name, options)}"
+        text = f'No such option "{error.option_name}"{_hint(error.option_name, options)}'
     else:
         text = " ".join(error.format_message().split())
     return text if context is None else f"{text.rstrip('.')} (try: {context.command_path} --help)"

@@ -24,7 +24,9 @@ from kubesched.cli.planning import (
 @click.command("optimal")
 @cluster_options
 @catalogue_options
-@click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop improving after this.")
+@click.option(
+    "--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this time."
+)
 @keep_option
 @report_options(["resources", "priorities", "moves"])
 def optimal(
@@ -36,7 +38,7 @@ def optimal(
     output: str,
     table: str,
 ) -> None:
-    """How near to optimal a cluster is: fewest nodes, least cost, fragmentation, stranded room, pods by priority.
+    """Measure how far a cluster is from optimal: nodes, cost, fragmentation, stranded room, pods by priority.
 
     \b
     kubesched optimal -f dump.json

@@ -29,33 +29,35 @@ from kubesched.cli.scenario import SPAN, jobs_option
 @click.option(
     "--every",
     metavar="zone|pool|node|LABEL",
-    help="Fail each zone, pool, node, or value of a label, one at a time. The default is zone.",
+    help="Fail each zone, pool, node, or value of a label, one at a time.  [default: zone]",
 )
 @click.option(
     "--fail",
     multiple=True,
     metavar="WHAT",
-    help="Fail zone=NAME, pool=NAME, node/NAME or LABEL=VALUE. Repeatable: all fail together.",
+    help="Fail zone=NAME, pool=NAME, node/NAME or LABEL=VALUE. If repeated, all fail together.",
 )
-@click.option("--pairs", is_flag=True, help="With --every: fail every two of them together.")
+@click.option("--pairs", is_flag=True, help="With --every: fail them in pairs.")
 @click.option(
-    "--random", type=click.IntRange(min=1), metavar="N", help="Fail N nodes at random, again and again (--trials)."
+    "--random", type=click.IntRange(min=1), metavar="N", help="Fail N random nodes; repeat this --trials times."
 )
-@click.option("--trials", type=click.IntRange(1, 100_000), metavar="M", help="With --random: how often. [default: 200]")
-@click.option("--full", is_flag=True, help="Play cases of nodes in virtual time, too, instead of at rest: slower.")
-@click.option("--gone", is_flag=True, help="Delete the failed nodes as well, as a cloud does.")
+@click.option(
+    "--trials", type=click.IntRange(1, 100_000), metavar="M", help="Number of trials with --random.  [default: 200]"
+)
+@click.option("--full", is_flag=True, help="Simulate the loss of single nodes in virtual time, too; slower.")
+@click.option("--gone", is_flag=True, help="Also delete the failed Node objects, as a cloud provider does.")
 @click.option(
     "--force-delete-after",
     type=SPAN,
     metavar="DURATION",
-    help="Pods that are Terminating on a failed node for so long are deleted by force.",
+    help="Force-delete pods that have been Terminating on a failed node for this long.",
 )
-@click.option("--priority-at-least", type=int, metavar="N", help="Only pods of this priority or more count.")
+@click.option("--priority-at-least", type=int, metavar="N", help="Count only pods with at least this priority.")
 @keep_option
 @jobs_option
-@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: the cases so far.")
+@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Stop after this time, and report the cases so far.")
 @report_options(("cases", "workloads"))
-@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a case leaves pods without a node.")
+@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if any case leaves pods without a node.")
 def outage(
     asked: AskedCluster,
     every: str | None,

@@ -46,7 +46,7 @@ explanation_format = format_option("wide shows every node with every reason agai
 
 
 exit_code_option = click.option(
-    "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a pod is, or stays, unschedulable; for scripts."
+    "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a pod is unschedulable; for scripts."
 )
 
 
@@ -61,7 +61,7 @@ colour_option = click.option(
     show_default=True,
     callback=_choose_colours,
     expose_value=False,
-    help="Colours; auto is on a terminal only, and heeds NO_COLOR and CLICOLOR_FORCE.",
+    help="When to use colours; auto: on a terminal, unless NO_COLOR is set.",
 )
 
 

@@ -56,57 +56,80 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
     is_eager=True,
     expose_value=False,
     callback=_verify,
-    help="Check a certificate, and nothing else.",
+    help="Only check the proof in this certificate.",
 )
 @cluster_options
 @catalogue_options
-@click.option("--pool", metavar="NAME", help="Only machines of this pool of the catalogue.")
-@click.option("--shape", "shapes", multiple=True, metavar="NAME", help="Only machines of this name. Repeatable.")
-@click.option("--from-scratch", is_flag=True, help="Plan a whole new cluster: nodes that are there do not count.")
+@click.option("--pool", metavar="NAME", help="Buy only machines of this pool of the catalogue.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME", help="Buy only machines of this name. Repeatable.")
+@click.option("--from-scratch", is_flag=True, help="Plan a whole new cluster, without the existing nodes.")
 @click.option(
-    "--objective", type=click.Choice(["cost", "nodes"]), default="cost", show_default=True, help="What is to be least."
+    "--objective", type=click.Choice(["cost", "nodes"]), default="cost", show_default=True, help="What to minimise."
 )
-@click.option("--max-nodes", type=click.IntRange(min=1), help="Buy no more nodes than this.")
-@click.option("--max-types", type=click.IntRange(min=1), help="Buy no more kinds of machines than this.")
-@click.option("--min-nodes-per-zone", type=click.IntRange(min=0), default=0, help="At least so many in each zone.")
-@click.option("--spot-share", metavar="SHARE", help="At most this share of the new cpus may be spot: 60%.")
-@click.option("--headroom", metavar="SHARE", help="Of each new node, keep this share of cpu and memory free: 15%.")
+@click.option("--max-nodes", type=click.IntRange(min=1), help="Buy at most this many nodes.")
+@click.option("--max-types", type=click.IntRange(min=1), help="Buy at most this many kinds of machines.")
+@click.option(
+    "--min-nodes-per-zone", type=click.IntRange(min=0), default=0, help="Have at least this many nodes in each zone."
+)
+@click.option("--spot-share", metavar="SHARE", help="Allow at most this share of the new CPUs to be spot: 60%.")
+@click.option("--headroom", metavar="SHARE", help="Keep this share of each new node's CPU and memory free: 15%.")
 @click.option(
     "--keep",
     multiple=True,
     metavar="NxSHAPE[@ZONE]",
-    help="Room that stays free: 20x500m/1Gi; n-1:zone is what any zone has. Repeatable.",
+    help="Room to keep free: 20x500m/1Gi; n-1:zone is as much as any one zone has. Repeatable.",
 )
-@click.option("--survive", type=click.Choice(["zone", "node"]), help="All pods must find a node after losing any one.")
-@click.option("--priority-at-least", type=int, metavar="N", help="With --survive: only these pods must.")
+@click.option(
+    "--survive", type=click.Choice(["zone", "node"]), help="All pods must still fit after the loss of any one."
+)
+@click.option(
+    "--priority-at-least",
+    type=int,
+    metavar="N",
+    help="With --survive: require it only of pods with at least this priority.",
+)
 @click.option(
     "--spread",
     type=click.Choice(["literal", "intent"]),
     default="literal",
     show_default=True,
-    help="intent: spread constraints count an empty node in every zone, as autoscalers do.",
+    help="intent: assume an empty node in every zone for spread constraints, as autoscalers do.",
 )
 @click.option(
     "--arrival",
     type=click.Choice(["together", "later"]),
     default="together",
     show_default=True,
-    help="later: the pods wait, and the nodes join one by one.",
+    help="later: pods are pending while the nodes join one by one.",
 )
 @click.option(
     "--fill",
     type=click.Choice(["evenly", "in-turn"]),
     default="evenly",
     show_default=True,
-    help="in-turn: soft taints (PreferNoSchedule) on some of the nodes, so that the others are filled first.",
+    help="in-turn: some of the nodes get a soft taint (PreferNoSchedule), so that the others are filled first.",
 )
-@click.option("--ideal", is_flag=True, help="By packing alone, without the scheduler's verdict.")
-@click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Show so many other plans.")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="The plan must hold for all.")
-@click.option("--orders", type=click.IntRange(min=1), default=5, show_default=True, help="Orders in which pods arrive.")
-@click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this.")
-@click.option("--write", metavar="FILE", help="Write the nodes to buy as manifests, for kubesched up.")
-@click.option("--certificate", metavar="FILE", help="Write the proof of the plan, for --verify.")
+@click.option("--ideal", is_flag=True, help="Pack the pods optimally, without asking the scheduler.")
+@click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Number of other plans to show.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of seeds for which the plan must hold.",
+)
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Number of orders of arrival for which the plan must hold.",
+)
+@click.option(
+    "--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this time."
+)
+@click.option("--write", metavar="FILE", help="Write the new nodes as manifests, for kubesched up.")
+@click.option("--certificate", metavar="FILE", help="Write a proof of the plan, for --verify.")
 @report_options(("machines", "nodes", "pending", "alternatives"), "nodes")
 def plan(
     asked: AskedCluster,
@@ -137,7 +160,7 @@ def plan(
     output: str,
     table: str,
 ) -> None:
-    """Nodes to buy: the cheapest machines on which the scheduler places every pod, and how near to optimal they are.
+    """Find the cheapest machines on which the scheduler places every pod, and how near that is to the optimum.
 
     \b
     kubesched plan -f dump.json -f new.yaml --catalogue aws.json

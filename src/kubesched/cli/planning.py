@@ -107,7 +107,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         "filenames",
         multiple=True,
         metavar="FILE",
-        help="The cluster: a dump, manifests, a directory; - for standard input. Repeatable.",
+        help="The cluster: a dump, manifests or a directory; - for standard input. Repeatable.",
     )
     @server_options
     @live_option
@@ -144,22 +144,22 @@ def premise_options(command: Callable[..., None]) -> Callable[..., None]:
         type=click.Choice(["current", "min", "max"]),
         default="current",
         show_default=True,
-        help="Autoscaled workloads have the least or most replicas that their HorizontalPodAutoscalers allow.",
+        help="Replicas of autoscaled workloads: current, or the minimum or maximum of their HorizontalPodAutoscalers.",
     )
     ignore = click.option(
         "--ignore",
         type=click.Choice(["pending", "daemons", "static", "budgets"]),
         multiple=True,
-        help="Leave these out: pods that wait, daemons, static pods, disruption budgets. Repeatable.",
+        help="Leave out pending pods, DaemonSet pods, static pods or PodDisruptionBudgets. Repeatable.",
     )
     return replicas(ignore(command))
 
 
 def catalogue_options(command: Callable[..., None]) -> Callable[..., None]:
     files = click.option(
-        "--catalogue", "catalogues", multiple=True, metavar="FILE", help="Machines and prices. Repeatable."
+        "--catalogue", "catalogues", multiple=True, metavar="FILE", help="Catalogue of machines and prices. Repeatable."
     )
-    prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+    prices = click.option("--prices", metavar="FILE", help="Prices: CSV with instanceType,zone,capacityType,hourly.")
     return files(prices(command))
 
 
@@ -178,7 +178,7 @@ keep_option = click.option(
     "--keep",
     multiple=True,
     metavar="NxSHAPE[@ZONE]|FILE",
-    help="Room that stays free: 20x500m/1Gi, or a file with CapacityBuffers. Repeatable.",
+    help="Room to keep free: 20x500m/1Gi, or a file with CapacityBuffers. Repeatable.",
 )
 
 
@@ -192,7 +192,7 @@ strict_option = click.option(
     is_flag=True,
     callback=_choose_strictness,
     expose_value=False,
-    help="What had to be guessed about the cluster is an error, and there is no report.",
+    help="Fail if anything about the cluster had to be guessed.",
 )
 
 

@@ -37,14 +37,16 @@ _FLUSH_EVERY_S = 0.5
     "sources",
     multiple=True,
     metavar="FILE",
-    help="Make the recording from what another tool wrote, instead of a live cluster. Repeatable.",
+    help="Convert another tool's trace instead of recording a live cluster. Repeatable.",
 )
 @server_options
-@click.option("--for", "for_s", type=SPAN, help="Stop after this time; else on Ctrl-C.")
-@click.option("--rotate", "rotate_s", type=SPAN, help="Begin a new file this often: day-0002.jsonl.gz and so on.")
-@click.option("--append", is_flag=True, help="Continue a recording that is there, in a new file; the gap is noted.")
+@click.option("--for", "for_s", type=SPAN, help="Stop after this time; without it, on Ctrl-C.")
+@click.option("--rotate", "rotate_s", type=SPAN, help="Start a new file this often: day-0002.jsonl.gz and so on.")
+@click.option("--append", is_flag=True, help="Continue an existing recording in a new file; the gap is noted.")
 @click.option("--anonymise", is_flag=True, help="Replace names, label values and images by keyed hashes.")
-@click.option("--anonymise-key", metavar="FILE", help="Use the key in this file, so that recordings can be compared.")
+@click.option(
+    "--anonymise-key", metavar="FILE", help="Use the key in this file, so that names match across recordings."
+)
 def record(
     output: str,
     sources: tuple[str, ...],

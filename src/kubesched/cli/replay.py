@@ -34,11 +34,11 @@ _DAY_S = 86_400.0
 @click.argument("recording", metavar="FILE")
 @click.option("--open", "mode", flag_value="open", default=True, help="Decide each recorded binding again (default).")
 @click.option(
-    "--closed", "mode", flag_value="closed", help="Let our decisions take effect; pods come and end as recorded."
+    "--closed", "mode", flag_value="closed", help="Bind pods where kubesched decides; they arrive and end as recorded."
 )
-@click.option("--exact", "mode", flag_value="exact", help="Run the journal of `kubesched run --record` again.")
-@click.option("--from", "from_", metavar="TIME", help="Judge bindings from then on: 09:00, or RFC 3339.")
-@click.option("--to", metavar="TIME", help="And until then.")
+@click.option("--exact", "mode", flag_value="exact", help="Rerun a journal of `kubesched run --record`, step by step.")
+@click.option("--from", "from_", metavar="TIME", help="Compare only bindings from this time on: 09:00, or RFC 3339.")
+@click.option("--to", metavar="TIME", help="Compare only bindings up to this time.")
 @scheduler_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of --closed.")
 @format_option("wide shows every difference.")

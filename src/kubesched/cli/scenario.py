@@ -42,31 +42,39 @@ class SpanOfTime(click.ParamType[float]):
 SPAN = SpanOfTime()
 
 seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed for random choices; the same seed gives the same result.",
 )
 tie_break_option = click.option(
     "--tie-break",
     type=click.Choice(["random", "name"]),
     default="random",
     show_default=True,
-    help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
+    help="How to choose among nodes with equal scores: at random (by the seed), or the first by name.",
 )
 until_option = click.option(
     "--until", type=SPAN, help="Stop after this much virtual time; workloads that never end stop after 24h."
 )
 seeds_option = click.option(
-    "--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="How many seeds."
+    "--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="Number of seeds."
 )
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many processes."
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes."
 )
 
 
 def latency_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--bind-latency` and `--start-latency`."""
-    bind = click.option("--bind-latency", type=SPAN, default="0s", show_default=True, help="Time that a binding takes.")
+    bind = click.option("--bind-latency", type=SPAN, default="0s", show_default=True, help="How long a binding takes.")
     start = click.option(
-        "--start-latency", type=SPAN, default="0s", show_default=True, help="Time from bound to running."
+        "--start-latency",
+        type=SPAN,
+        default="0s",
+        show_default=True,
+        help="How long a pod takes from bound to running.",
     )
     return bind(start(command))
 

@@ -65,9 +65,8 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--emulate",
         metavar="VERSION",
-        help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
-        "converted to v1. 1.37: the next version, as in its release candidate. 1.36-alpha: v1.36 with its pod group "
-        "bugs.",
+        help="Decide as another version: 1.13, 1.14, 1.17, 1.18, 1.19, 1.37 (its release candidate) or 1.36-alpha "
+        "(v1.36 with its pod group bugs). Without it, older configurations are converted to v1.",
     )
     @plugin_option
     @click.option(

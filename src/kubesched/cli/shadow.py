@@ -38,9 +38,11 @@ _EVERY_S = 0.5
 @click.command("shadow")
 @server_options
 @scheduler_options
-@click.option("--for", "for_s", type=SPAN, help="Stop after this time; else on Ctrl-C.")
-@click.option("--listen", metavar="HOST:PORT", help="Serve a page, JSON (/report) and metrics (/metrics) there.")
-@format_option("Of the report at the end; wide shows every difference.")
+@click.option("--for", "for_s", type=SPAN, help="Stop after this time; without it, on Ctrl-C.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Serve a page, JSON (/report) and metrics (/metrics) at this address."
+)
+@format_option("Format of the report at the end; wide shows every difference.")
 @colour_option
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a decision differs.")
 def shadow(
@@ -52,7 +54,7 @@ def shadow(
     output: str,
     is_exit_code: bool,
 ) -> None:
-    """Decide every pod that a live cluster's scheduler binds, and say where we would have decided otherwise.
+    """Decide on every pod that a live cluster's scheduler binds, and report each different decision.
 
     \b
     kubesched shadow --for 1h

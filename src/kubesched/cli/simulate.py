@@ -49,7 +49,7 @@ TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created"
 @seed_option
 @tie_break_option
 @until_option
-@click.option("--start", metavar="TIME", help="Virtual start time (RFC 3339); matters for CronJobs.")
+@click.option("--start", metavar="TIME", help="Virtual start time (RFC 3339), for CronJobs.")
 @latency_options
 @format_option("wide shows every pod; csv prints one table (--table).", "csv")
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="Table to print as csv.")

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     "config_files",
     multiple=True,
     metavar="FILE",
-    help="A KubeSchedulerConfiguration to run with every seed. Repeatable; default is the default configuration.",
+    help="A KubeSchedulerConfiguration to run with every seed; without it, the default one. Repeatable.",
 )
 @plugin_option
 @seeds_option
-@click.option("--first-seed", type=int, default=0, show_default=True, help="The first of them.")
+@click.option("--first-seed", type=int, default=0, show_default=True, help="First seed.")
 @jobs_option
 @click.option(
-    "--dask", default="", metavar="ADDRESS", help="Run on a Dask cluster instead: its scheduler, tcp://HOST:PORT."
+    "--dask", default="", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler: tcp://HOST:PORT."
 )
 @tie_break_option
 @until_option
@@ -64,7 +64,7 @@ def sweep(
     table: str,
     is_exit_code: bool,
 ) -> None:
-    """Simulate workloads with many seeds and many configurations, and see what that changes.
+    """Simulate workloads with many seeds and configurations, to tell chance from effect.
 
     \b
     kubesched sweep -f cluster.yaml -f workload.yaml --seeds 20 --jobs 4

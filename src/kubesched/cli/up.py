@@ -64,7 +64,7 @@ DEFAULT_PORT = 6443
     "--emulate",
     default="",
     metavar="VERSION",
-    help="Version of kube-scheduler to emulate; with 1.37 the API server has its pod groups, too.",
+    help="Version of kube-scheduler to emulate; with 1.37, the API server serves its pod groups, too.",
 )
 @plugin_option
 @click.option("--reload", "is_reloading", is_flag=True, help="Reload plugin files when they change.")

@@ -42,31 +42,40 @@ COUNT = CountOrPercent()
 
 @click.command("upgrade")
 @cluster_options
-@click.option("--pool", metavar="NAME", help="Only nodes of this pool; without it, all nodes.")
+@click.option("--pool", metavar="NAME", help="Upgrade only the nodes of this pool.")
 @click.option(
     "--preset",
     type=click.Choice(["gke", "aks", "eks", "capi", "karpenter-drift", "reboot"]),
-    help="The defaults of a service or tool; options below count more.",
+    help="Start from the defaults of this service or tool; the options below override them.",
 )
-@click.option("--max-surge", type=COUNT, metavar="N|PERCENT", help="New nodes that come before. [default: 1]")
-@click.option("--max-unavailable", type=COUNT, metavar="N|PERCENT", help="Nodes that may lack. [default: 0]")
-@click.option("--drain-timeout", type=SPAN, metavar="DURATION", help="How long a drain may take. [default: 1h]")
+@click.option("--max-surge", type=COUNT, metavar="N|PERCENT", help="Extra nodes during the upgrade.  [default: 1]")
+@click.option(
+    "--max-unavailable",
+    type=COUNT,
+    metavar="N|PERCENT",
+    help="Nodes that may be missing during the upgrade.  [default: 0]",
+)
+@click.option("--drain-timeout", type=SPAN, metavar="DURATION", help="How long a drain may take.  [default: 1h]")
 @click.option(
     "--on-timeout",
     type=click.Choice(["stop", "force", "skip"]),
-    help="Then: stop, delete the pods in spite of their budgets, or leave the node as it is. [default: stop]",
+    help="After the drain timeout: stop, delete the pods despite their budgets, or skip the node.  [default: stop]",
 )
-@click.option("--boot", type=SPAN, metavar="DURATION", help="How long a machine takes to come up. [default: 2m]")
-@click.option("--soak", type=SPAN, metavar="DURATION", help="How long a new node is watched. [default: 0s]")
-@click.option("--order", type=click.Choice(["name", "zone", "age", "least-pods"]), help="Of the nodes. [default: name]")
-@click.option("--to-shape", metavar="NAME", help="New nodes are of this shape of the catalogue.")
+@click.option("--boot", type=SPAN, metavar="DURATION", help="How long a new machine takes to join.  [default: 2m]")
+@click.option("--soak", type=SPAN, metavar="DURATION", help="How long to wait after each new node.  [default: 0s]")
+@click.option(
+    "--order", type=click.Choice(["name", "zone", "age", "least-pods"]), help="Order of the nodes.  [default: name]"
+)
+@click.option("--to-shape", metavar="NAME", help="Replace the nodes by this shape of the catalogue.")
 @catalogue_options
-@click.option("--find-surge", is_flag=True, help="Find the smallest surge that finishes, too.")
-@click.option("--find-order", is_flag=True, help="Find the order with the fewest moves, too.")
+@click.option("--find-surge", is_flag=True, help="Also find the smallest surge that finishes.")
+@click.option("--find-order", is_flag=True, help="Also find the order with the fewest moves.")
 @jobs_option
-@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Play no longer than this: what was found so far.")
+@click.option(
+    "--time-limit", type=SPAN, metavar="DURATION", help="Stop after this time, and report what was found so far."
+)
 @report_options(("tries", "stuck", "timeline"))
-@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if it does not finish.")
+@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if the upgrade does not finish.")
 def upgrade(
     asked: AskedCluster,
     pool: str | None,
@@ -89,7 +98,7 @@ def upgrade(
     table: str,
     is_exit_code: bool,
 ) -> None:
-    """Play a rolling upgrade of nodes in virtual time: whether it finishes, what blocks it, how often pods move.
+    """Simulate a rolling upgrade of nodes: whether it finishes, what blocks it, how often pods move.
 
     \b
     kubesched upgrade -f dump.json --pool workers --preset gke

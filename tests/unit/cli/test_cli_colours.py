@@ -160,8 +160,8 @@ def test_a_terminal_gets_colours_unless_somebody_does_not_want_them() -> None:
 
 
 def test_errors_and_warnings_show_on_a_terminal(tmp_path: Path) -> None:
-    assert on_terminal("explode").startswith(f"{RED}{BOLD}error:{END} No such command 'explode'")
-    assert on_terminal("explode", NO_COLOR="1").startswith("error: No such command 'explode'")
+    assert on_terminal("explode").startswith(f'{RED}{BOLD}error:{END} No such command "explode"')
+    assert on_terminal("explode", NO_COLOR="1").startswith('error: No such command "explode"')
     file = tmp_path / "more.yaml"
     file.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}")
     told = on_terminal(*REPORT, "-f", str(file))

@@ -11,15 +11,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubesched.cli.main import COMMANDS, main
+from kubesched.cli.main import COMMANDS, GROUPS, main
 
 
 def test_help_lists_every_command() -> None:
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    for name, (_, summary) in COMMANDS.items():
-        assert f"  {name} " in result.stdout
-        assert summary in result.stdout
+    for heading, commands in GROUPS.items():
+        assert f"\n{heading}:\n" in result.stdout
+        for name, summary in commands.items():
+            assert re.search(rf"^  {name} +{re.escape(summary)}$", result.stdout, re.MULTILINE)  # in one line
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -46,7 +47,7 @@ def test_asking_for_help_loads_no_engine(arguments: list[str]) -> None:
 def test_an_unknown_command_is_one_line() -> None:
     result = CliRunner().invoke(main, ["explode"])
     assert result.exit_code == 2
-    assert result.stderr == "error: No such command 'explode' (try: kubesched --help)\n"
+    assert result.stderr == 'error: No such command "explode" (try: kubesched --help)\n'
 
 
 @pytest.mark.parametrize(

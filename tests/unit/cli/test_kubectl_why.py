@@ -64,7 +64,7 @@ def test_a_pod_that_is_not_there_is_one_line(example: LiveCluster) -> None:
 
 
 def test_a_wrong_command_line_is_one_line(example: LiveCluster) -> None:
-    assert the_one_error(ask(example, "--nonsense")).startswith("No such option '--nonsense'")
+    assert the_one_error(ask(example, "--nonsense")).startswith('No such option "--nonsense"')
 
 
 CLUSTER = [

@@ -1,5 +1,5 @@
 """Fields that a kind does not have are warned of, with file, object, path and the nearest name; once a server has
-checked an object, nothing is looked at."""
+checked an object, nothing is looked at. So are manifests that contradict each other."""
 
 from __future__ import annotations
 
@@ -77,6 +77,27 @@ def test_of_very_many_written_objects_the_first_are_checked(tmp_path: Path) -> N
     n = manifests.MOST_WRITTEN + 5
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [odd] * n}))
     assert len(read_manifests([str(path)])[1]) == manifests.MOST_WRITTEN
+
+
+def _written(path: Path, *nodes: dict[str, object]) -> str:
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(nodes)}))
+    return str(path)
+
+
+def test_manifests_that_contradict_each_other_are_warned_of(tmp_path: Path) -> None:
+    small, large = make.node("a", cpu="1"), make.node("a", cpu="2")
+    first = _written(tmp_path / "first.json", small, make.node("b"), small)
+    second = _written(tmp_path / "second.json", large, make.node("b"), make.node("c"))
+    assert read_manifests([first, second])[1] == [f"{second}: Node a overrides the one in {first}"]
+    both = _written(tmp_path / "both.json", small, make.node("b", cpu="1"), large, make.node("b", cpu="2"))
+    assert read_manifests([both])[1] == [f"{both}: Node a overrides an earlier one in the same file (and 1 more)"]
+
+
+def test_a_change_of_what_a_dump_holds_is_meant(tmp_path: Path) -> None:
+    node = make.node("a")
+    dumped = {**node, "metadata": {"name": "a", "uid": "u"}}
+    dump, change = _written(tmp_path / "dump.json", dumped), _written(tmp_path / "change.json", node)
+    assert read_manifests([dump, change])[1] == []
 
 
 def test_the_examples_have_no_unknown_field() -> None:

@@ -137,7 +137,10 @@ def _nothing_found(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
         return f"{kubeconfig}: the kubeconfig is empty"
     listed = environ.get("KUBECONFIG")
     looked = f"$KUBECONFIG ({listed})" if listed else str(_home(environ) / ".kube" / "config")
-    return f"no cluster is configured: {looked} says nothing, and this is not a pod; use --kubeconfig or $KUBECONFIG"
+    return (
+        f"no cluster is configured: {looked} is missing or empty, and there is no in-cluster service account; "
+        "use --kubeconfig or $KUBECONFIG"
+    )
 
 
 def _choose_context(config: Kubeconfig, wanted: str | None, has_master: bool) -> tuple[str, Placed[ContextEntry]]:

@@ -372,8 +372,8 @@ def test_nothing_configured_anywhere_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ClientConfigError) as refused:
         load_target(environ={"HOME": str(tmp_path)})
     assert str(refused.value) == (
-        f"no cluster is configured: {tmp_path}/.kube/config says nothing, and this is not a pod; "
-        "use --kubeconfig or $KUBECONFIG"
+        f"no cluster is configured: {tmp_path}/.kube/config is missing or empty, "
+        "and there is no in-cluster service account; use --kubeconfig or $KUBECONFIG"
     )
 
 
