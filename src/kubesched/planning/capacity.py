@@ -28,9 +28,11 @@ from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists
 from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
+from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
-from kubesched.planning.copies import Application, CopyRules, place_copies
+from kubesched.planning.copies import Application, CopyAdmission, CopyRules, place_copies
 from kubesched.planning.headroom import keep_free, told
+from kubesched.planning.many_copies import count_copies
 from kubesched.planning.node_groups import grouped
 from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
 from kubesched.planning.resting_workloads import (
@@ -100,7 +102,7 @@ def capacity(
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
     if not 1 <= most <= MOST_COPIES:
         raise CapacityError(f"{most:,} copies: from 1 to {MOST_COPIES:,} can be tried")
-    rules = CopyRules(most, quota, _may_preempt(preemption), let_lose)
+    rules = CopyRules(most, quota, _may_preempt(preemption), let_lose, may_lack_places=every)
     if keep and let_lose:
         raise CapacityError("keep and let_lose exclude each other: room to keep is never given up")
     if app and rules.may_preempt:
@@ -353,6 +355,10 @@ def _restricted(world: LoadedWorld, group: _Group) -> Iterator[None]:
 
 
 def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:
+    if not tries_remedies and not rules.may_preempt:
+        counted_at_once = _counted(world, asked, group, rules)
+        if counted_at_once is not None:
+            return counted_at_once
     replicas = asked.replicas()
     found_remedies: list[Remedy] = []
     changes: list[Change] = []
@@ -394,6 +400,27 @@ def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tr
         reasons=reasons,
         remedies=best_first(found_remedies),
     )
+
+
+def _counted(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules) -> FittingCopies | None:
+    """Without placing copies one by one; None if that has to be done."""
+    first = next(asked.replicas())
+    if first.claims:
+        return None
+    if rules.has_quota:
+        admission = CopyAdmission(world, asked.namespace)
+        if admission.has_quotas:
+            return None
+        try:
+            first = admission.let_in(first)
+        except AdmissionError:
+            return None
+    found = count_copies(world, first.pod, rules.most)
+    if found is None or (found.per_node is None and not rules.may_lack_places):
+        return None
+    limit = "unschedulable" if found.message else "max"
+    per_node = by_count(Counter(found.per_node or {}))
+    return FittingCopies(asked.title, group.name, found.n, per_node, limit, found.message, found.plugins)
 
 
 def _copy_app(

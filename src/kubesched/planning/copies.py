@@ -60,6 +60,8 @@ class CopyRules:
     """Whoever is preempted need not find another node."""
     most_anew: int = 0
     """Where more copies fit, it is not tried what a change of the pod would bring: all would be placed again."""
+    may_lack_places: bool = False
+    """It need not be said on which nodes they are, where finding out takes placing them one by one."""
 
 
 @dataclass(slots=True)
@@ -283,6 +285,10 @@ class CopyAdmission:
                     isinstance(item, Pod) and (item.is_terminal or is_headroom(item.pod_key))
                 ):
                     self._charge(item)
+
+    @property
+    def has_quotas(self) -> bool:
+        return bool(self._accounts)
 
     def let_in(self, replica: Replica) -> Replica:
         """The replica with the defaults of the limit ranges; the quotas are charged for it. Raises AdmissionError, and

@@ -159,7 +159,7 @@ def build_loop(
         queue = queue_as_emulated(config, features, cluster, settings, profiles, measured_hint)
     if features is not None and features.groups:
         for scheduler in schedulers.values():
-            scheduler.has_only_in_tree_plugins = _is_in_tree(scheduler)
+            scheduler.has_only_in_tree_plugins = is_in_tree(scheduler)
         cluster.signatures.ignores_groups = all(one.has_only_in_tree_plugins for one in schedulers.values())
     loop = Scheduler(
         cluster,
@@ -180,7 +180,7 @@ def build_loop(
     return loop
 
 
-def _is_in_tree(scheduler: ProfileScheduler) -> bool:
+def is_in_tree(scheduler: ProfileScheduler) -> bool:
     """Whether all its plugins are ours, none of which looks at which pod group a pod names when it seeks a node."""
     return all(in_tree.REGISTRY.get(name) is type(plugin) for name, plugin in scheduler.profile.plugins.items())
 

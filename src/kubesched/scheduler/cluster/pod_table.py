@@ -79,6 +79,7 @@ class PodColumns:
         self._place_on_row: dict[str, int] = {}
         self._affinity_groups: dict[int, PodsWithTerms] = {}
         self._required_anti_groups: dict[int, PodsWithTerms] = {}
+        self._n_alike = 0
         self.lowest_priority = inf
         """No pod here has a lower priority than this; perhaps none has one as low any more."""
 
@@ -94,7 +95,7 @@ class PodColumns:
         return self._label_classes.picked_by(selector, namespaces)
 
     def counts(self, classes: BoolArray, *, terminating: bool = True) -> IntArray:
-        n = len(self._by_slot)
+        n = len(self._by_slot) + self._n_alike
         picked = classes.take(self._label_class.data[:n])
         if not terminating:
             picked &= ~self._terminating.data[:n]
@@ -174,6 +175,16 @@ class PodColumns:
             self.lowest_priority = float(priority)
         self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
         return True
+
+    def count_alike(self, info: PodInfo, rows: RowArray) -> None:
+        """Until it is called again, pods like this one count on these rows (one for each time that a row is named),
+        without being there. They have no affinity terms."""
+        n, self._n_alike = len(self._by_slot), len(rows)
+        for column in (self._row, self._label_class, self._terminating):
+            column.reserve(n + len(rows))
+        self._row.data[n : n + len(rows)] = rows
+        self._label_class.data[n : n + len(rows)] = info.signature.label_class
+        self._terminating.data[n : n + len(rows)] = False
 
     def restore_order(self, row: int, pods: list[PodInfo]) -> None:
         """The pods of a row in the order they had before some were taken away and brought back."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.framework.nodes import RowArray
+from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import PODS, node_units
@@ -185,6 +185,20 @@ class Table:
         if not self.journal.is_paused:
             self.journal.pods.append((row, known, False))
         return row
+
+    def count_alike(self, info: PodInfo, before: IntArray, now: IntArray) -> None:
+        """Of pods like this one, so many count on each row, where so many did; none of them is there. That is for a
+        question about all nodes at once: it has to be taken back before anything else changes, and classes of pods do
+        not see it."""
+        more = now - before
+        self.pod_counts.data[: self.n] += more
+        resources = info.signature.resources
+        self.nonzero_cpu_milli.data[: self.n] += more * resources.nonzero_cpu_milli
+        self.nonzero_memory_bytes.data[: self.n] += more * resources.nonzero_memory_bytes
+        for name, units in resources.requests.items():
+            column = self.requested.get(name) or self._new_requested(name)
+            column.data[: self.n] += more * units
+        self.pods.count_alike(info, np.repeat(self.row_numbers[: self.n], now))
 
     def _count_pod(self, info: PodInfo, row: int, sign: int) -> None:
         resources = info.signature.resources

@@ -77,6 +77,11 @@ class ConstraintDomains:
         self._lowest = int(held.min(initial=_NO_DOMAIN))
         self._levels: Counter[int] | None = None
 
+    @property
+    def codes(self) -> CodeArray:
+        """The domain of each row."""
+        return self._codes
+
     def unlabelled(self, codes: CodeArray) -> BoolArray | None:
         """Which of these nodes are in no domain; None if no node at all is."""
         return codes == MISSING if self._has_unlabelled else None
@@ -104,6 +109,22 @@ class ConstraintDomains:
             del levels[before]
         if after < self._lowest or (before == self._lowest and before not in levels):
             self._lowest = after
+
+    def taken(self, room: IntArray) -> IntArray | None:
+        """Copies of the pod come until none fits: how many each domain takes (by code), where its nodes have room for
+        so many (by row). That is the same in whatever order they come: in the end the emptiest domain is full, and
+        the others are full, too, or have as many more as they may. None if a node has room that counts nowhere."""
+        if room[~self._eligible].any():
+            return None
+        n = len(self._counts)
+        whole = np.bincount(self._codes[self._eligible], weights=room[self._eligible], minlength=n).astype(np.int64)
+        counts = self._counts
+        if self._room == self.constraint.max_skew or self.constraint.selector.is_everything:  # copies do not count
+            return np.where(counts > self._room + self._global_minimum(), 0, whole)
+        full = counts + whole
+        lowest = 0 if self._too_few else int(full[self._populated].min(initial=_NO_DOMAIN))
+        most: IntArray = np.maximum(np.minimum(full, lowest + self.constraint.max_skew), counts) - counts
+        return most
 
     def _global_minimum(self) -> int:
         """Matching pods in the emptiest domain; with fewer domains than asked for, one is taken to be empty."""
@@ -143,6 +164,11 @@ class SpreadFilterState:
         for numbers, row, by in self._counted.among(changes):
             for number in numbers:
                 self._domains[number].change(row, by)
+
+    @property
+    def only_domains(self) -> ConstraintDomains | None:
+        """Of the constraint, if there is no other."""
+        return self._domains[0] if len(self._domains) == 1 else None
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """The first constraint that a node does not meet gives the reason."""
