@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
+    from kubesched.planning.catalogue import Catalogue, CatalogueError
+    from kubesched.planning.catalogue_files import catalogue
     from kubesched.planning.check import check
     from kubesched.planning.check_report import CheckReport
     from kubesched.planning.compare import compare
@@ -66,6 +68,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "CapacityReport",
+    "Catalogue",
+    "CatalogueError",
     "CheckReport",
     "ClosedReplay",
     "ColumnTable",
@@ -102,6 +106,7 @@ __all__ = [
     "WorldTrial",
     "__version__",
     "capacity",
+    "catalogue",
     "check",
     "compare",
     "consolidate",
@@ -128,6 +133,9 @@ _HOMES = {
     "replay": "kubesched.simulator.replay.library",
     "CapacityReport": "kubesched.planning.capacity_report",
     "capacity": "kubesched.planning.capacity",
+    "Catalogue": "kubesched.planning.catalogue",
+    "CatalogueError": "kubesched.planning.catalogue",
+    "catalogue": "kubesched.planning.catalogue_files",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",
