@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from kubesched.k8s.errors import KubeschedError, KubeschedWarning
     from kubesched.k8s.loaded_cluster import InputError, LoadedCluster, NoSuchObjectError
     from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.planning.autoscaling.autoscaler import autoscaler
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
-    from kubesched.planning.catalogue import Catalogue, CatalogueError
-    from kubesched.planning.catalogue_files import catalogue
     from kubesched.planning.check import check
     from kubesched.planning.check_report import CheckReport
     from kubesched.planning.compare import compare
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "CapacityReport",
-    "Catalogue",
-    "CatalogueError",
     "CheckReport",
     "ClosedReplay",
     "ColumnTable",
@@ -105,8 +102,8 @@ __all__ = [
     "UpgradeReport",
     "WorldTrial",
     "__version__",
+    "autoscaler",
     "capacity",
-    "catalogue",
     "check",
     "compare",
     "consolidate",
@@ -131,11 +128,9 @@ _HOMES = {
     "Agreement": "kubesched.simulator.replay.agreement",
     "ClosedReplay": "kubesched.simulator.replay.closed",
     "replay": "kubesched.simulator.replay.library",
+    "autoscaler": "kubesched.planning.autoscaling.autoscaler",
     "CapacityReport": "kubesched.planning.capacity_report",
     "capacity": "kubesched.planning.capacity",
-    "Catalogue": "kubesched.planning.catalogue",
-    "CatalogueError": "kubesched.planning.catalogue",
-    "catalogue": "kubesched.planning.catalogue_files",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",

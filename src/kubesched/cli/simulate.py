@@ -8,6 +8,7 @@ Next: `kubesched.simulator.run`, which does the work; `live` for the server.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -24,8 +25,10 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
+from kubesched.cli.planning import catalogue_options
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import (
+    SPAN,
     AskedScenario,
     latency_options,
     scenario_options,
@@ -37,10 +40,11 @@ from kubesched.cli.scheduler_choice import SchedulerChoice, class_cache_option, 
 from kubesched.cli.watching import manifest_files, watch
 
 if TYPE_CHECKING:
+    from kubesched.planning.autoscaling.autoscaler import SimulatedAutoscaler
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report import SimulationReport
 
-TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created", "usage", "timeline")
+TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created", "usage", "timeline", "autoscaler")
 
 
 @click.command("simulate")
@@ -57,6 +61,13 @@ TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created"
 @class_cache_option
 @colour_option
 @exit_code_option
+@click.option(
+    "--autoscaler",
+    type=click.Choice(["karpenter", "cluster-autoscaler"]),
+    help="Nodes of the catalogue are launched for pods that wait, and removed when they are not needed, as it does.",
+)
+@catalogue_options
+@click.option("--boot", type=SPAN, default="60s", show_default=True, help="With --autoscaler: launch to ready node.")
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
     scenario: AskedScenario,
@@ -71,6 +82,10 @@ def simulate(
     table: str,
     no_class_cache: bool,
     is_exit_code: bool,
+    autoscaler: str | None,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    boot: float,
     is_watching: bool,
 ) -> None:
     """Simulate workloads on a cluster in virtual time: where each pod goes, or why it stays pending.
@@ -79,6 +94,7 @@ def simulate(
     kubesched simulate -f cluster.yaml -f workload.yaml
     kubesched simulate --live -f workload.yaml
     kubesched simulate -f cluster.yaml --plugin my_plugin.py --watch
+    kubesched simulate -f workload.yaml --autoscaler karpenter --catalogue aws.json
     """
     from kubesched.k8s.model.times import InstantError, parse_instant
     from kubesched.k8s.workloads.pod_states import POD_PENDING
@@ -98,8 +114,12 @@ def simulate(
         say_error(f"--start: {error}")
         sys.exit(ERROR_EXIT)
 
+    if (autoscaler is None) != (not catalogues):
+        raise click.UsageError("--autoscaler and --catalogue need each other")
+    nodes = None if autoscaler is None else AskedAutoscaler(autoscaler, catalogues, prices, boot)
+
     def run() -> SimulationReport | None:
-        return _simulate_and_print(scenario, scheduler, options, output, table)
+        return _simulate_and_print(scenario, scheduler, nodes, options, output, table)
 
     if not is_watching:
         report = run()
@@ -113,28 +133,45 @@ def simulate(
     watch(run, lambda: [*manifest_files(scenario.filenames), *scheduler.files()])
 
 
+@dataclass(frozen=True, slots=True)
+class AskedAutoscaler:
+    """The autoscaler and the machines that a command line names."""
+
+    policy: str
+    catalogues: tuple[str, ...]
+    prices: str | None
+    boot_s: float
+
+    def read(self) -> SimulatedAutoscaler:
+        from kubesched.cli.catalogue import read_catalogues
+        from kubesched.planning.autoscaling.autoscaler import SimulatedAutoscaler
+
+        return SimulatedAutoscaler(self.policy, read_catalogues(self.catalogues, self.prices), self.boot_s)
+
+
 def _simulate_and_print(
     scenario: AskedScenario,
     scheduler: SchedulerChoice,
+    nodes: AskedAutoscaler | None,
     options: SimulationOptions,
     output: str,
     table: str,
 ) -> SimulationReport | None:
     """None if there was a validation error, which has been printed."""
-    from kubesched.cli.files import InputError
-    from kubesched.k8s.model.manifests import ManifestError
-    from kubesched.scheduler.config import ConfigError
+    from kubesched.k8s.errors import KubeschedError
 
     try:
-        report = _simulate(scenario, scheduler, options)
-    except (InputError, ManifestError, ConfigError) as error:
+        report = _simulate(scenario, scheduler, nodes, options)
+    except KubeschedError as error:
         say_error(str(error))
         return None
     _print(report, output, table)
     return report
 
 
-def _simulate(scenario: AskedScenario, scheduler: SchedulerChoice, options: SimulationOptions) -> SimulationReport:
+def _simulate(
+    scenario: AskedScenario, scheduler: SchedulerChoice, nodes: AskedAutoscaler | None, options: SimulationOptions
+) -> SimulationReport:
     from kubesched.cli.files import InputError
     from kubesched.cli.output import shown_progress
     from kubesched.k8s.model.scheduling import PodGroup
@@ -153,6 +190,9 @@ def _simulate(scenario: AskedScenario, scheduler: SchedulerChoice, options: Simu
     if any(isinstance(item, PodGroup) for item in given.objects) and not chosen.config.gates.get(GENERIC_WORKLOAD):
         gates = f"{GENERIC_WORKLOAD}=true,{GANG_SCHEDULING}=true"
         say_warning(f"PodGroups have no effect without their feature gates: --feature-gates={gates}")
+    if nodes is not None and chosen.emulation is not None:
+        raise InputError("--autoscaler asks today's scheduler, and cannot be played with --emulate")
+    scaled = None if nodes is None else nodes.read().run(chosen.config, options, chosen.registry)
     with shown_progress() as progress:
         cluster = run_simulation(
             given,
@@ -162,8 +202,9 @@ def _simulate(scenario: AskedScenario, scheduler: SchedulerChoice, options: Simu
             progress=progress,
             emulation=chosen.emulation,
             registry=chosen.registry,
+            before=None if scaled is None else scaled.start,
         )
-    return SimulationReport(cluster, options)
+    return SimulationReport(cluster, options, autoscaling=None if scaled is None else scaled.record())
 
 
 def _print(report: SimulationReport, output: str, table: str) -> None:

@@ -42,13 +42,6 @@ def node_from_offer(option: Option, number: int) -> list[KubeObject]:
     return _ready_node(option, node_name(option, number))
 
 
-def node_for_trial(option: Option, name: str = "") -> Node:
-    """The node alone, under this name or the first that a bought one would have."""
-    node = _ready_node(option, name or node_name(option, 1))[0]
-    assert isinstance(node, Node)
-    return node
-
-
 def sample_node(option: Option, number: int) -> list[KubeObject]:
     """A node of an option to ask about, under a name that no other node has."""
     return _ready_node(option, f"{node_name(option, number)}-sample-{number}")
@@ -124,7 +117,12 @@ def join_with_daemons(trial: WorldTrial, option: Option, daemons: Iterable[Pod])
     """A new node of this option, under a name that no node has; its daemons, as `daemons_of` gives them, wait."""
     rows = trial.world.cluster.table.rows
     number = next(number for number in count(1) if node_name(option, number) not in rows)
-    node, *others = node_from_offer(option, number)
+    return join_as(trial, node_from_offer(option, number), daemons)
+
+
+def join_as(trial: WorldTrial, made: Sequence[KubeObject], daemons: Iterable[Pod]) -> Node:
+    """The same for a node that `node_from_offer` has made."""
+    node, *others = made
     assert isinstance(node, Node)
     trial.add_node(node)
     for item in others:

@@ -98,6 +98,7 @@ def simulation_page(command: str, report: SimulationReport) -> ReportPage:
 
     kinds = {"namespace": TEXT, "name": TEXT, "workload": TEXT, "message": TEXT, "attempts": INT, "created_s": FLOAT}
     tables = {
+        "autoscaler": report.autoscaler,
         "pending": ColumnTable(kinds, [tuple(row.values()) for row in report.pending]),
         "not_created": report.not_created,
         "preemptions": report.preemptions,

@@ -22,6 +22,7 @@ from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
+from kubesched.simulator.autoscaling import Autoscaler
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import LOADED_KINDS, SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.options import OptionError, SimulationOptions
@@ -121,6 +122,7 @@ def simulate(
     start_latency: Span = 0.0,
     queue_lengths: bool = False,
     class_cache: bool = True,
+    autoscaler: Autoscaler | None = None,
     policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
@@ -146,6 +148,7 @@ def simulate(
     start_latency: Span = 0.0,
     queue_lengths: bool = False,
     class_cache: bool = True,
+    autoscaler: Autoscaler | None = None,
     policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
@@ -166,6 +169,9 @@ def simulate(
 
     Durations (`until`, `bind_latency`, `start_latency`) are texts such as "90s" or "1h30m", seconds, or a `timedelta`;
     `start` is an RFC 3339 text, a `datetime`, or seconds since the epoch. `until_s` and the like mean the same.
+
+    With an `autoscaler` (`kubesched.autoscaler("karpenter", "catalogue.yaml")`), nodes are launched for pods that wait,
+    and removed when they are not needed (`report.autoscaling`).
 
     With `queue_lengths`, the report has the lengths of the scheduling queues over time (`report.queue`).
 
@@ -199,8 +205,19 @@ def simulate(
         keeps_classes=class_cache,
     )
     sampler = QueueSampler() if queue_lengths else None
-    cluster = run_simulation(given, loaded, options, progress=sampler, emulation=emulation, registry=registry)
-    return SimulationReport(cluster, options, sampler)
+    if autoscaler is not None and emulation is not None:
+        raise OptionError("autoscaler: it asks today's scheduler, and cannot be played with an older one (emulate)")
+    scaled = None if autoscaler is None else autoscaler.run(loaded, options, registry)
+    cluster = run_simulation(
+        given,
+        loaded,
+        options,
+        progress=sampler,
+        emulation=emulation,
+        registry=registry,
+        before=None if scaled is None else scaled.start,
+    )
+    return SimulationReport(cluster, options, sampler, None if scaled is None else scaled.record())
 
 
 _CHECKED: WeakKeyDictionary[LoadedCluster, SimulationInput] = WeakKeyDictionary()

@@ -16,6 +16,7 @@ from typing import Any
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.simulator.autoscaling import CHANGE_COLUMNS, AutoscalingRecord
 from kubesched.simulator.column_table import ColumnTable
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_tables import (
@@ -42,7 +43,13 @@ class SimulationReport:
     and `queue` are tables that dataframe libraries read; `plot` draws; `str()` is the report as text. A table is made
     when it is first asked for."""
 
-    def __init__(self, cluster: VirtualCluster, options: SimulationOptions, queues: QueueSampler | None = None) -> None:
+    def __init__(
+        self,
+        cluster: VirtualCluster,
+        options: SimulationOptions,
+        queues: QueueSampler | None = None,
+        autoscaling: AutoscalingRecord | None = None,
+    ) -> None:
         """Of a cluster whose run is over."""
         self._cluster = cluster
         self.options = options
@@ -54,6 +61,14 @@ class SimulationReport:
         """There were too many pods."""
         self.queue = NO_QUEUE_SAMPLES if queues is None else queues.table()
         """Lengths of the scheduling queues over time, if the run was told to note them (`queue_lengths=True`)."""
+
+        self.autoscaling = autoscaling
+        """What the autoscaler did, if there was one."""
+
+    @cached_property
+    def autoscaler(self) -> ColumnTable:
+        """Nodes that the autoscaler launched, drained and removed, and why; empty if there was none."""
+        return ColumnTable(CHANGE_COLUMNS, ()) if self.autoscaling is None else self.autoscaling.table()
 
     @cached_property
     def pods(self) -> ColumnTable:
@@ -156,6 +171,7 @@ class SimulationReport:
             "blocked_drains": self.blocked_drains,
             "pod_groups": self.pod_groups,
             "events": self.events.to_rows(),
+            **({} if self.autoscaling is None else {"autoscaling": self.autoscaling.to_dict()}),
         }
 
     def __eq__(self, other: object) -> bool:

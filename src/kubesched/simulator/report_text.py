@@ -16,6 +16,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.workloads.pod_states import POD_PENDING, POD_RUNNING
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.simulator.autoscaling import LAUNCHED, REMOVED
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kubesched.simulator.sequence import PlacedSequence
 
 
+_AN_HOUR_S = 3600
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
@@ -210,6 +212,33 @@ def warning_section(report: SimulationReport, style: Style) -> list[str]:
     ]
 
 
+def autoscaling_section(report: SimulationReport, style: Style) -> list[str]:
+    """What the autoscaler did, and what the nodes cost."""
+    record = report.autoscaling
+    if record is None:
+        return []
+    n_launched, n_removed = record.count(LAUNCHED), record.count(REMOVED)
+    did = f"{counted(n_launched, 'node')} launched, {n_removed} removed" if record.changes else "nothing to do"
+    numbers = f"{record.fewest_nodes} to {record.most_nodes} nodes at a time, {record.nodes_at_end} at the end"
+    lines = [f"{style.heading('Autoscaler')} {record.policy}: {did}; {numbers}."]
+    if record.cost is not None:
+        hours = report.ended_s / _AN_HOUR_S
+        average = f", {record.cost / hours:.4g} an hour on average" if hours else ""
+        lines.append(
+            f"  The nodes cost {record.cost:.4g} {record.currency} in {readable_span(report.ended_s)}{average}."
+        )
+    rows = [
+        [_span(one.at_s), one.change, one.node, one.machine, one.why]
+        for one in record.changes
+        if style.wide or one.change in (LAUNCHED, REMOVED)
+    ]
+    most = style.most(_ROWS_SHOWN)
+    shown = table(["AT", "CHANGE", "NODE", "MACHINE", "WHY"], rows[:most], indent=2, n_left=5)
+    n_more = len(rows) - len(rows[:most])
+    notes = [part for told in record.assumptions for part in wrapped(told, indent=2, hanging=0, width=style.width)]
+    return [*lines, *shown, *([f"  and {n_more} more (-o wide shows all)"] if n_more else []), *notes]
+
+
 def node_section(report: SimulationReport, style: Style) -> list[str]:
     """Requests at the end as a share of what the node has, and the mean over its time."""
     shares = {(row.node, row.resource): row for row in report.utilisation.named()}
@@ -297,6 +326,7 @@ def render_report(report: SimulationReport, style: Style | None = None) -> str:
         pod_group_section(report, chosen),
         pending_section(report, chosen),
         preemption_section(report, chosen),
+        autoscaling_section(report, chosen),
         blocked_drains(report),
         warning_section(report, chosen),
         node_section(report, chosen),

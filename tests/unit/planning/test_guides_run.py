@@ -1,4 +1,4 @@
-"""The guides on capacity, comparing and checking: their commands run, and print what the guide shows."""
+"""The guides on capacity, comparing, checking and autoscaling: their commands run, and print what the guide shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kubesched.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
-GUIDES = ("capacity", "compare", "check")
+GUIDES = ("capacity", "compare", "check", "autoscaling")
 _SHOWN = re.compile(r"```console\n\$ kubesched ([^\n]*)\n```\n\n```text\n(.*?)```", re.DOTALL)
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _RUN = re.compile(r"```sh\nkubesched ([^\n]*)\n```")

@@ -215,9 +215,13 @@ GPU = "nvidia.com/gpu"
 
 
 def karpenter(state: ConsolidationState) -> None:
-    while not state.is_over:
-        if not (_delete_empty(state, None) or several_together(state) or _single(state)):
-            return
+    while not state.is_over and karpenter_once(state):
+        pass
+
+
+def karpenter_once(state: ConsolidationState) -> bool:
+    """The next disruption. Whether there was one."""
+    return _delete_empty(state, None) or several_together(state) or _single(state)
 
 
 def _delete_empty(state: ConsolidationState, most: int | None) -> bool:

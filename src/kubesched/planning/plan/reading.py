@@ -88,13 +88,16 @@ def read_problem(
     intent: bool = False,
     headroom_percent: int = 0,
     zones_apart: bool = False,
+    keeps_worse: bool = False,
+    counts_preemptible: bool = True,
 ) -> ReadProblem:
     """With `zones_apart`, machines that differ in the zone alone are different options in any case; otherwise only if
-    a pod minds zones."""
+    a pod minds zones. With `keeps_worse`, a machine is an option even if another one beats it in everything. Unless
+    pods that could be preempted are counted, only those that wait are to be placed."""
     world, options = planned.world, planned.options
     left_out: dict[str, int] = {}
     with world.trial() as trial:
-        movable = _take_off_those_that_could_be_preempted(world, trial)
+        movable = _take_off_those_that_could_be_preempted(world, trial) if counts_preemptible else []
         kinds = _kinds(world, (*world.cluster.pending.values(), *movable), left_out)
         existing_rows = np.arange(world.cluster.table.n)
         rows, too_small = _imagine(planned, trial)
@@ -107,7 +110,16 @@ def read_problem(
         capacity[:, : resources.n_amounts] -= capacity[:, : resources.n_amounts] * headroom_percent // 100
         free = resources.capacity(existing_rows, [{}] * len(existing_rows))
         zones_apart |= any(_zone_rule(kind, world)[0] for kind in placeable)
-        model, dropped = _model(placeable, resources, capacity, free, options, objective, zones_apart=zones_apart)
+        model, dropped = _model(
+            placeable,
+            resources,
+            capacity,
+            free,
+            options,
+            objective,
+            zones_apart=zones_apart,
+            keeps_worse=keeps_worse,
+        )
     keys = tuple(key for kind in kinds for key in kind.keys)
     requests = {key: kind.info.resources.wanted for kind in kinds for key in kind.keys}
     return ReadProblem(model, lost, dropped, left_out, keys, requests, zones_apart)
@@ -397,6 +409,7 @@ def _model(
     objective: str,
     *,
     zones_apart: bool,
+    keeps_worse: bool,
 ) -> tuple[PackingModel, dict[str, str]]:
     merged: dict[object, list[int]] = {}
     for number, kind in enumerate(kinds):
@@ -422,7 +435,9 @@ def _model(
     fits = np.array([kinds[n].fits for n in firsts], dtype=np.bool_).reshape(len(firsts), len(options))
     on_existing = np.array([kinds[n].on_existing for n in firsts], dtype=np.bool_).reshape(len(firsts), len(free))
     apart = resources.apart[np.ix_(firsts, firsts)]
-    buying, chosen, dropped = _options(options, capacity, fits, objective, zones_apart=zones_apart)
+    buying, chosen, dropped = _options(
+        options, capacity, fits, objective, zones_apart=zones_apart, keeps_worse=keeps_worse
+    )
     model = PackingModel(
         tuple(classes),
         buying,
@@ -438,9 +453,16 @@ def _model(
 
 
 def _options(
-    options: Sequence[Option], capacity: Ints, fits: Bools, objective: str, *, zones_apart: bool
+    options: Sequence[Option],
+    capacity: Ints,
+    fits: Bools,
+    objective: str,
+    *,
+    zones_apart: bool,
+    keeps_worse: bool,
 ) -> tuple[tuple[BuyingOption, ...], list[int], dict[str, str]]:
-    """Options that are alike but for the zone become one; those that another one beats in everything are dropped."""
+    """Options that are alike but for the zone become one; those that another one beats in everything are dropped, if
+    they are not to be kept."""
     dropped: dict[str, str] = {}
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, option in enumerate(options):
@@ -465,7 +487,7 @@ def _options(
     order = sorted(range(len(found)), key=lambda i: (found[i].price, *(-capacity[firsts[i]]).tolist(), found[i].name))
     for i in order:
         better = (k for k in kept if _beats(found[k], firsts[k], found[i], firsts[i], options, capacity, fits))
-        winner = next(better, None)
+        winner = None if keeps_worse else next(better, None)
         if winner is None:
             kept.append(i)
         else:
