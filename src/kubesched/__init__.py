@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kubesched.planning.autoscaling.autoscaler import autoscaler
     from kubesched.planning.capacity import capacity
     from kubesched.planning.capacity_report import CapacityReport
+    from kubesched.planning.catalogue import Catalogue, CatalogueError
+    from kubesched.planning.catalogue_files import catalogue
     from kubesched.planning.check import check
     from kubesched.planning.check_report import CheckReport
     from kubesched.planning.compare import compare
@@ -67,6 +69,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "CapacityReport",
+    "Catalogue",
+    "CatalogueError",
     "CheckReport",
     "ClosedReplay",
     "ColumnTable",
@@ -104,6 +108,7 @@ __all__ = [
     "__version__",
     "autoscaler",
     "capacity",
+    "catalogue",
     "check",
     "compare",
     "consolidate",
@@ -131,6 +136,9 @@ _HOMES = {
     "autoscaler": "kubesched.planning.autoscaling.autoscaler",
     "CapacityReport": "kubesched.planning.capacity_report",
     "capacity": "kubesched.planning.capacity",
+    "Catalogue": "kubesched.planning.catalogue",
+    "CatalogueError": "kubesched.planning.catalogue",
+    "catalogue": "kubesched.planning.catalogue_files",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",

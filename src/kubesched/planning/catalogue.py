@@ -73,6 +73,19 @@ class Shape:
     devices: tuple[ResourceSliceSpec, ...] = ()
     """What its drivers publish of a node's devices; node and pool are filled in."""
 
+    def node(self, zone: str = "", capacity_type: str = "", *, name: str = "") -> Node:
+        """A ready node of this shape as it would be bought, to try things with: `trial.add_node(shape.node(zone="a"))`.
+        The first offer counts that is in the zone and of the capacity type, where they are said. Raises
+        CatalogueError."""
+        from kubesched.planning.new_nodes import node_for_trial
+
+        for offer in self.offers or (MachineOffer(),):
+            sold = changed(offer, zone=offer.zone or zone, capacity_type=offer.capacity_type or capacity_type)
+            if (zone or sold.zone, capacity_type or sold.capacity_type) == (sold.zone, sold.capacity_type):
+                return node_for_trial(Option(self, sold, Pool()), name)
+        where = " ".join(part for part in (zone and f"in zone {zone}", capacity_type and f"as {capacity_type}") if part)
+        raise CatalogueError("", f"shape {self.name}", f"there is no offer {where}")
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -53,13 +53,6 @@ def read_catalogue(filename: str) -> Catalogue:
     return catalogue_from(_document_in(filename), filename)
 
 
-def given_catalogue(given: Catalogue | str | PathLike[str] | Mapping[str, Any]) -> Catalogue:
-    """As the library takes it: read before, a file's name, or a document. Raises `InputError` and `CatalogueError`."""
-    if isinstance(given, Catalogue):
-        return given
-    return catalogue_from(given) if isinstance(given, Mapping) else read_catalogue(str(given))
-
-
 def _document_in(filename: str) -> Any:
     data = read_file(filename)
     return _decoded(_unpacked(data, filename) if data.startswith(_GZIP) else data, filename)
@@ -100,6 +93,26 @@ def catalogue_from(document: Any, source: str = "") -> Catalogue:
         kind = type(makers[0].item).__name__
         raise CatalogueError(source, "", f"no machine in it; a {kind} belongs beside a list of machines")
     return with_node_pools(found, makers)
+
+
+GivenCatalogue = Catalogue | str | PathLike[str] | Mapping[str, Any]
+
+
+def catalogue(*sources: GivenCatalogue, prices: str | PathLike[str] | None = None) -> Catalogue:
+    """Machines and what they cost, of files in any known form, documents, or catalogues that were read before: several
+    are one catalogue. `prices` is a CSV file, as for `--prices`. `catalogue("aws.json")["m7i.xlarge"]` is a shape, and
+    its `node(zone="a")` a node as it would be bought."""
+    files = [str(one) for one in sources if not isinstance(one, Catalogue | Mapping)]
+    if len(files) == len(sources):
+        if not files:
+            raise CatalogueError("", "", "a file or a document is needed")
+        return gathered(files, None if prices is None else str(prices))
+    found = together([one if isinstance(one, Catalogue) else _read(one) for one in sources])
+    return found if prices is None else with_prices(found, str(prices))
+
+
+def _read(source: str | PathLike[str] | Mapping[str, Any]) -> Catalogue:
+    return catalogue_from(source) if isinstance(source, Mapping) else read_catalogue(str(source))
 
 
 def gathered(filenames: Sequence[str], prices: str | None = None, makers: Sequence[SourcedObject] = ()) -> Catalogue:

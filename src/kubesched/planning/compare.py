@@ -31,7 +31,8 @@ from kubesched.k8s.model.partial_reading import plain_problem
 from kubesched.k8s.model.times import Span
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, NodePrices
-from kubesched.planning.catalogue_files import read_catalogue
+from kubesched.planning.catalogue_files import GivenCatalogue, read_catalogue
+from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.compare_metrics import CompareError, MeasuredRun, Metric, chosen_metrics
 from kubesched.planning.compare_report import ComparedRun, ComparisonReport, Parting, first_difference, scores_at
 from kubesched.planning.new_nodes import node_from_offer
@@ -398,7 +399,7 @@ def compare(
     seeds: int = DEFAULT_SEEDS,
     until_ci: float | None = None,
     metrics: Sequence[str] = (),
-    catalogue: Catalogue | str | None = None,
+    catalogue: GivenCatalogue | None = None,
     usage: str = "",
     baseline: str = "",
     jobs: int = 1,
@@ -413,7 +414,7 @@ def compare(
     is within a percent of its mean. The `catalogue` says what nodes cost; `usage` is a CSV of what containers use.
     """
     options = SimulationOptions(until_s=span_option("until", until))
-    prices = read_catalogue(catalogue) if isinstance(catalogue, str) else catalogue
+    prices = None if catalogue is None else read_machines(catalogue)
     shared = ComparedInput(checked_input(objects), options, prices, read_usage(usage) if usage else None)
     named = [variant_of(name, **asked) for name, asked in variants.items()]
     return compare_variants(

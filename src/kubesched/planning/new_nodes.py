@@ -42,6 +42,13 @@ def node_from_offer(option: Option, number: int) -> list[KubeObject]:
     return _ready_node(option, node_name(option, number))
 
 
+def node_for_trial(option: Option, name: str = "") -> Node:
+    """The node alone, under this name or the first that a bought one would have."""
+    node = _ready_node(option, name or node_name(option, 1))[0]
+    assert isinstance(node, Node)
+    return node
+
+
 def sample_node(option: Option, number: int) -> list[KubeObject]:
     """A node of an option to ask about, under a name that no other node has."""
     return _ready_node(option, f"{node_name(option, number)}-sample-{number}")

@@ -27,7 +27,8 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
-from kubesched.planning.catalogue_files import from_nodes, given_catalogue
+from kubesched.planning.catalogue_files import GivenCatalogue, from_nodes
+from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.moving import MovePlan, fewest_moves
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
@@ -256,7 +257,7 @@ class OptimalityReport(ReportAsPage):
 
 def optimal(
     cluster: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
-    catalogue: Catalogue | str | PathLike[str] | Mapping[str, Any] | None = None,
+    catalogue: GivenCatalogue | None = None,
     *,
     config: Document = None,
     seed: int = 0,
@@ -272,7 +273,7 @@ def optimal(
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
-    machines = None if catalogue is None else given_catalogue(catalogue)
+    machines = None if catalogue is None else read_machines(catalogue)
     given = loading.load(load(cluster).found)
     watch = PlanWatch(time_limit_s)
     return measure(given, machines, assembled.config, assembled.registry, watch, seed, tie_break, keep)

@@ -19,6 +19,8 @@ from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
+from kubesched.planning.catalogue_files import GivenCatalogue
+from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.node_groups import group_of, nodes_of
 from kubesched.planning.rolling_upgrade import (
@@ -63,7 +65,7 @@ def upgrade(
     soak: Span | None = None,
     order: str | None = None,
     to_shape: str | None = None,
-    catalogue: Catalogue | None = None,
+    catalogue: GivenCatalogue | None = None,
     find_surge: bool = False,
     find_order: bool = False,
     jobs: int = 1,
@@ -94,8 +96,9 @@ def upgrade(
     )
     given = load(read_objects(objects, SIMULATED_KINDS))
     options = SimulationOptions(seed=seed, tie_break=tie_break)
+    machines = None if catalogue is None else read_machines(catalogue)
     player = UpgradePlayer(
-        given, assembled.config, options, assembled.registry, None, catalogue, to_shape, pool, jobs=jobs
+        given, assembled.config, options, assembled.registry, None, machines, to_shape, pool, jobs=jobs
     )
     return player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
 

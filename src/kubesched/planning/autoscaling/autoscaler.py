@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from typing import Any
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedError
@@ -26,7 +24,8 @@ from kubesched.planning.autoscaling.scale_down import Removal, next_disruption, 
 from kubesched.planning.autoscaling.scale_up import Machine, Market, machines_for_pending
 from kubesched.planning.autoscaling.snapshot import snapshot
 from kubesched.planning.catalogue import INSTANCE_TYPE, NANOS, POOL, Catalogue, NodePrices, Option
-from kubesched.planning.catalogue_files import given_catalogue
+from kubesched.planning.catalogue_files import GivenCatalogue
+from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.new_nodes import daemons_of, node_from_offer, node_name
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.autoscaling import DRAINED, LAUNCHED, READY, REMOVED, AutoscalerChange, AutoscalingRecord
@@ -99,15 +98,13 @@ class SimulatedAutoscaler:
         return AutoscaledCluster(self, config, options, registry)
 
 
-def autoscaler(
-    policy: str, catalogue: Catalogue | str | PathLike[str] | Mapping[str, Any], *, boot: Span = 60.0
-) -> SimulatedAutoscaler:
+def autoscaler(policy: str, catalogue: GivenCatalogue, *, boot: Span = 60.0) -> SimulatedAutoscaler:
     """Karpenter (`karpenter`) or Cluster Autoscaler (`cluster-autoscaler`) for `kubesched.simulate`.
 
-    It launches machines of the `catalogue` (a file, a manifest as a dictionary, or what `kubesched catalogue` reads); a
-    machine is ready `boot` after its launch.
+    It launches machines of the `catalogue` (a file, a document, or what `kubesched.catalogue` gave); one is ready
+    `boot` after its launch.
     """
-    return SimulatedAutoscaler(policy, given_catalogue(catalogue), span_s(boot))
+    return SimulatedAutoscaler(policy, read_machines(catalogue), span_s(boot))
 
 
 @dataclass

@@ -26,6 +26,8 @@ from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.workloads.pod_states import READY
 from kubesched.planning.catalogue import NANOS, POOL, Catalogue, NodePrices
+from kubesched.planning.catalogue_files import GivenCatalogue
+from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.consolidate.policies import (
     cluster_autoscaler,
     from_compaction,
@@ -101,7 +103,7 @@ class _Found:
 
 def consolidate(
     world: LoadedWorld | LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
-    catalogue: Catalogue | None = None,
+    catalogue: GivenCatalogue | None = None,
     *,
     policy: str | Sequence[str] = "best",
     rules: str = "drain",
@@ -150,7 +152,8 @@ def consolidate(
         time_limit_s,
         tuple(keep),
     )
-    return Consolidation(world, catalogue, request).report()
+    machines = None if catalogue is None else read_machines(catalogue)
+    return Consolidation(world, machines, request).report()
 
 
 class Consolidation:

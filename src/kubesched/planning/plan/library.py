@@ -9,7 +9,7 @@ from typing import Any
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue
-from kubesched.planning.catalogue_files import given_catalogue
+from kubesched.planning.catalogue_files import catalogue_from, read_catalogue
 from kubesched.planning.plan.planner import Planner
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest
@@ -79,6 +79,9 @@ def plan(
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
-    found = given_catalogue(catalogue)
+    if isinstance(catalogue, Mapping):
+        found = catalogue_from(catalogue)
+    else:
+        found = catalogue if isinstance(catalogue, Catalogue) else read_catalogue(str(catalogue))
     given = loading.load(load(cluster).found)
     return Planner(given, found, request, assembled.config, assembled.registry).plan()
