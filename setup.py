@@ -23,11 +23,13 @@ COMPILED = [
     "src/kubesched/scheduler/engine/class_cache/pod_class.py",
     "src/kubesched/scheduler/engine/event_handlers.py",
     "src/kubesched/scheduler/engine/loop.py",
+    "src/kubesched/scheduler/newer/queued_group.py",
     "src/kubesched/scheduler/queue/queued_pod.py",
     "src/kubesched/scheduler/queue/sub_queues.py",
 ]
 """The modules that a pod passes through on its way from the queue to its node; without those whose classes older
-schedulers inherit from, which a compiled class does not allow (`cycle`, `scheduling_queue`)."""
+schedulers inherit from, which a compiled class does not allow (`cycle`, `scheduling_queue`). Classes that inherit from
+compiled ones have to be compiled, too (`queued_group`)."""
 
 
 def extensions() -> list[Extension]:

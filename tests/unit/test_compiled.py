@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import runpy
@@ -51,6 +52,25 @@ def test_the_modules_to_compile_are_there(monkeypatch: pytest.MonkeyPatch) -> No
     assert made["extensions"]() == []
     assert [name for name in made["COMPILED"] if not (ROOT / name).is_file()] == []
     assert made["COMPILED"] == sorted(made["COMPILED"])
+
+
+def test_who_inherits_from_a_compiled_class_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreted class cannot, which nobody notices as long as the source runs."""
+    monkeypatch.setattr("setuptools.setup", lambda **given: None)
+    compiled = {ROOT / name for name in runpy.run_path(str(ROOT / "setup.py"))["COMPILED"]}
+    classes = [
+        (path, statement)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for statement in ast.parse(path.read_text()).body
+        if isinstance(statement, ast.ClassDef)
+    ]
+    parents = {statement.name for path, statement in classes if path in compiled}
+    heirs = [
+        f"{path.relative_to(ROOT)}: {statement.name}"
+        for path, statement in classes
+        if path not in compiled and parents & {base.id for base in statement.bases if isinstance(base, ast.Name)}
+    ]
+    assert heirs == []
 
 
 def test_an_environment_variable_gives_the_source() -> None:

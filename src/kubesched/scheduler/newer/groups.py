@@ -33,7 +33,7 @@ from kubesched.scheduler.engine.group_trial import (
 )
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
-from kubesched.scheduler.newer.queue import QueuedGroup
+from kubesched.scheduler.newer.queued_group import QueuedGroup
 from kubesched.scheduler.queue import QueuedPodInfo
 
 _PREEMPTION = "pod group preemption: "

@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from kubesched.framework.events import UNSCHEDULED_POD_ADD, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import OK, Status
+from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.scheduling import AnyGroup, group_key_of
 from kubesched.scheduler.cluster.group_forest import GroupForest
+from kubesched.scheduler.newer.queued_group import GroupSubQueues, Members, QueuedGroup
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
 from kubesched.scheduler.queue.hints import ClusterChange, HintFailure, HintTable, Judge, MeasuredHint, Requeue
 from kubesched.scheduler.queue.scheduling_queue import SCHEDULE_ATTEMPT_FAILURE, QueueContents
@@ -36,37 +37,6 @@ INCOMPLETE = "incomplete"
 PENDING = "pending"
 _ADDED = UNSCHEDULED_POD_ADD.label
 _URGENCY = (Requeue.SKIP, Requeue.AFTER_BACKOFF, Requeue.IMMEDIATELY)
-
-Members = dict[PodKey, QueuedPodInfo]
-
-
-class QueuedGroup(QueuedPodInfo):
-    """A topmost group in the queue, with those of its pods that wait there."""
-
-    __slots__ = ("group", "members")
-
-    def __init__(self, group: str, first: QueuedPodInfo, info: PodInfo) -> None:
-        super().__init__(info, first.profile, first.queued_at_s)
-        self.group = group
-        """Its `group_key`."""
-        self.key = _entry_key(group)
-        self.uid = self.key
-        self.initial_attempt_at_s = first.initial_attempt_at_s
-        self.pops_early = False
-        self.members: Members = {}
-
-    @property
-    def is_still_gated(self) -> bool:
-        return any(member.is_still_gated for member in self.members.values())
-
-    @property
-    def rejectors(self) -> frozenset[str]:
-        return frozenset[str]().union(*(member.rejectors for member in self.members.values()))
-
-
-def _entry_key(group: str) -> PodKey:
-    """No pod has such a key."""
-    return PodKey(f"podgroup/{group}")
 
 
 class NewerHints(HintTable):
@@ -87,37 +57,6 @@ def _most_urgent(queued: QueuedPodInfo, judge: Judge) -> Requeue:
     if not isinstance(queued, QueuedGroup):
         return judge(queued)
     return max((judge(member) for member in queued.members.values()), key=_URGENCY.index, default=Requeue.SKIP)
-
-
-class GroupSubQueues(SubQueues):
-    def _asked_to_enter(self, queued: QueuedPodInfo) -> Status:
-        """One pod that is held back holds back its group."""
-        if not isinstance(queued, QueuedGroup):
-            return super()._asked_to_enter(queued)
-        found = OK
-        for member in queued.members.values():
-            status = super()._asked_to_enter(member)
-            if status is not OK:
-                found, queued.gating_plugin, queued.hold = status, member.gating_plugin, member.hold
-                if member.hold is not None and member.hold.together:
-                    break  # what holds all of them
-        if found is OK:
-            queued.gating_plugin, queued.hold = "", None
-        return found
-
-    def again(self, queued: QueuedGroup, event: str) -> None:
-        """Its pods changed: it stays where it is, unless it is held back now."""
-        if queued.heap is None:
-            self.unschedulable.put(queued)
-        else:
-            self._passes_gates(queued, event)
-
-    def joined(self, queued: QueuedGroup, member: QueuedPodInfo, event: str) -> None:
-        """The same for a group that was let in with all its other pods."""
-        if queued.heap is None:
-            self.unschedulable.put(queued)
-        elif self._asked_to_enter(member) is not OK:
-            self._passes_gates(queued, event)
 
 
 class NewerQueue(SchedulingQueue):
