@@ -122,17 +122,20 @@ class CountedPlacements:
     """One of them."""
     counts: IntArray
     _parts: RowSets
-    _places: RowArray
-    """Which of the parts these are."""
+    _places: RowArray | None
+    """Which of the parts these are; None: all."""
 
     def sums(self, values: IntArray, times: int = 0) -> IntArray:
         """(n_placements,) of a number for each row, the sum over each placement; as numbers of any size where so many
         times a sum could run over 64 bits."""
-        return self._parts.sums(values, times).take(self._places)
+        return self._of_these(self._parts.sums(values, times))
 
     def kept_sums(self, name: str, values: IntArray, times: int = 0) -> IntArray:
         """The same of numbers that seldom change, such as what nodes have; they are known by this name."""
-        return self._parts.kept_sums(name, values, times).take(self._places)
+        return self._of_these(self._parts.kept_sums(name, values, times))
+
+    def _of_these(self, sums: IntArray) -> IntArray:
+        return sums if self._places is None else sums.take(self._places)
 
 
 @runtime_checkable

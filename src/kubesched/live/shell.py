@@ -17,6 +17,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -93,6 +94,10 @@ class Writes(Protocol):
         ...
 
 
+_PASSES_TO_READ = 3
+"""Of the event loop, from bytes that have arrived to the fact that they tell."""
+
+
 class Loop(Protocol):
     """The scheduling loop, or whoever keeps its journal."""
 
@@ -107,6 +112,9 @@ class Loop(Protocol):
     def schedule_one(self, now_s: float) -> bool: ...
 
     def should_send_first(self) -> bool: ...
+
+    @property
+    def is_giving_way(self) -> bool: ...
 
     def take_effects(self) -> list[Effect]: ...
 
@@ -220,8 +228,10 @@ class LiveShell(Generic[LoopT]):
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
-    def _ask_for_turn(self) -> None:
-        self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+    def _ask_for_turn(self, passes: int = 0) -> None:
+        """After so many passes of the event loop."""
+        next_step = partial(self._ask_for_turn, passes - 1) if passes else self._take_turn
+        self._turn = asyncio.get_running_loop().call_soon(next_step)
 
     def _take_turn(self) -> None:
         self._turn = None
@@ -230,7 +240,7 @@ class LiveShell(Generic[LoopT]):
         has_more = self._schedule_slice()
         self._send_effects()
         if has_more:
-            self._ask_for_turn()
+            self._ask_for_turn(_PASSES_TO_READ if self.loop.is_giving_way else 0)
         else:
             self._wait_for_deadline()
 

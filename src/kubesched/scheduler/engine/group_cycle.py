@@ -1,6 +1,7 @@
 """A pod group's cycle: its pods are taken out of the queue together, tried together, and bound or sent back together.
 
-    1. collect    the pod that was popped, and all others of its group that wait anywhere in the queue
+    1. collect    the pod that was popped, and all others of its group that wait anywhere in the queue; if they fit all
+                  the same, pods that come in that moment go first (`giving_way`)
     2. try        `group_trial` places them in turn and takes that back; with topology, `placements` does so for each
                   set of nodes, and chooses one
     3. preempt    where the group does not fit: whole groups may be evicted for it
@@ -34,6 +35,7 @@ from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.extender import GroupPauses, MissingAdviceError, PausedGroup
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
+from kubesched.scheduler.engine.giving_way import StandingGroup, is_of_one_profile, nodes_to_spare
 from kubesched.scheduler.engine.group_trial import (
     GROUP_UNSCHEDULABLE,
     GroupOutcome,
@@ -69,6 +71,8 @@ class GroupAttempt:
 
 
 class GroupCycles:
+    gives_way: ClassVar[bool] = True
+    """Whether a group may let others go first when its turn has come."""
     condition_type: ClassVar[str] = POD_GROUP_SCHEDULED
     trial_type: ClassVar[type[GroupTrial]] = GroupTrial
 
@@ -98,12 +102,45 @@ class GroupCycles:
         self._observers = observers
         self._pauses = pauses
         self._book = FitBook(cluster)
+        self.standing: StandingGroup | None = None
+        """A group that steps aside: it is next, but for pods that may go first."""
+        self.others_come = False
+        """Whether a pod of no group was tried since a group last asked itself whether to step aside."""
+        self._may_give_way = self.gives_way and not features.alpha and pauses is None
+
+    def uids(self) -> set[str]:
+        """Of pods that were taken out of the queue, and wait to be tried."""
+        return set() if self.standing is None else {member.uid for member in self.standing.queued}
 
     def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
-        """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
+        """The cycle of the group that the pod belongs to, or the group stands aside. What it raises cost all of its
+        pods a try."""
         queued = self._collect(popped, now_s)
         key = self._key_of(popped)
+        if self.others_come and self._may_give_way:
+            self.others_come = False
+            if (n_spare := self._nodes_to_spare(key, queued)) > 0:
+                since_s = max(member.queued_at_s for member in queued)
+                self.standing = StandingGroup(key, queued, min(n_spare, len(queued)), since_s)
+                return
         self._guarded(key, queued, now_s, partial(self._schedule, key, queued, now_s))
+
+    def _nodes_to_spare(self, key: str, queued: Sequence[QueuedPodInfo]) -> int:
+        if not is_of_one_profile(queued):
+            return 0
+        scheduler = self._schedulers[queued[0].info.spec.scheduler_name]
+        group = GroupCycle(key, [member.info for member in queued])
+        return nodes_to_spare(self._cluster, scheduler, group, self._book, has_topology=self._features.topology)
+
+    def go_on(self, now_s: float) -> None:
+        """The group that stood aside is tried, as everything is now."""
+        standing, self.standing = self.standing, None
+        assert standing is not None
+        queued = [member for member in standing.queued if self._failures.is_still_wanted(member)]
+        if queued:
+            self._guarded(standing.key, queued, now_s, partial(self._schedule, standing.key, queued, now_s))
+        else:
+            self._queue.group_attempted(standing.key, OK, now_s)
 
     def resume(self, now_s: float) -> None:
         """The groups go on whose answers of extenders are there."""

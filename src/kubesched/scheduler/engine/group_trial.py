@@ -122,7 +122,7 @@ class GroupTrial:
         `take_back`."""
         trial, start = MemberTrial(group, within, post_filter, reasons), self.n_placed
         outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
-        requires_preemption = is_complete = False
+        requires_preemption = has_room = False
         is_counted = self._is_counted(group)
         try:
             for pod in pods:
@@ -135,19 +135,15 @@ class GroupTrial:
                     outcome.status, outcome.waits_for_preemption = Status.error(text), False
                     break
                 requires_preemption |= member.requires_preemption
-                if not is_counted:
-                    is_complete = member.permit.is_success
-                elif not is_complete:
-                    is_complete = self._is_complete(group.key, self._n_scheduled(group))
-                if not is_complete:
-                    continue
-                if requires_preemption:
-                    outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, WAITING_FOR_PREEMPTION)
-                    outcome.waits_for_preemption = True
-                else:
-                    outcome.status = OK
-            if is_counted and not is_complete and reasons:
-                self._ask_permit_late(outcome.members, start)
+                has_room = True
+                if not is_counted and member.permit.is_success:
+                    _complete(outcome, requires_preemption)
+            else:
+                if is_counted and has_room:
+                    if self._is_complete(group.key, self._n_scheduled(group)):
+                        _complete(outcome, requires_preemption)
+                    elif reasons:
+                        self._ask_permit_late(outcome.members, start)
         finally:
             if not (keeps and outcome.status.is_success):
                 self.take_back(start)
@@ -263,6 +259,15 @@ class GroupTrial:
         """The last ones that were placed, until there are so many."""
         while len(self._placed) > to:
             self._take_back_last()
+
+
+def _complete(outcome: GroupOutcome, requires_preemption: bool) -> None:
+    """Enough pods are placed: the group fits, or will once others have left."""
+    if requires_preemption:
+        outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, WAITING_FOR_PREEMPTION)
+        outcome.waits_for_preemption = True
+    else:
+        outcome.status = OK
 
 
 def _without_demands(cluster: Cluster, pod: PodInfo, node_name: str) -> PodInfo:

@@ -135,7 +135,7 @@ class Scheduler:
                 self.outbox,
                 state.bindings,
                 self._binding_cycles,
-                [paused for paused in (self.paused, pauses) if paused is not None],
+                [holder for holder in (self.paused, pauses, self.groups) if holder is not None],
                 self.failures,
                 self.observers,
             )
@@ -203,13 +203,19 @@ class Scheduler:
 
     def schedule_one(self, now_s: float) -> bool:
         """One pod, from the queue to a binding under way or back. False if none is ready. What it raises cost a try."""
+        groups = self.groups
+        if groups is not None and groups.standing is not None and not groups.standing.first_of_others(self.queue):
+            groups.go_on(now_s)
+            return True
         queued = self.queue.pop(now_s)
         if queued is None:
             return False
         info = queued.info
-        if self.groups is not None and info.pod.spec.scheduling_group is not None:
-            self.groups.schedule(queued, now_s)
-            return True
+        if groups is not None:
+            if info.pod.spec.scheduling_group is not None:
+                groups.schedule(queued, now_s)
+                return True
+            groups.others_come = True
         if self.failures.is_skipped(info):
             self.queue.done(info.uid)
             return True
@@ -233,10 +239,22 @@ class Scheduler:
             scheduler.profile = plain
         return True
 
+    @property
+    def is_giving_way(self) -> bool:
+        """A group stands aside, and what has come by now was not heard yet."""
+        return self.groups is not None and self.groups.standing is not None and self.groups.standing.is_new
+
     def should_send_first(self) -> bool:
-        """Whether what was decided should leave before the next attempt: that is a group's, and may take long."""
-        if self.groups is None or not self.outbox.to_send:
+        """Whether what was decided should leave before the next attempt: that is a group's, and may take long. And if
+        the group stands aside, what has come meanwhile is to be heard."""
+        if self.groups is None:
             return False
+        if self.is_giving_way:
+            return True
+        if not self.outbox.to_send:
+            return False
+        if self.groups.standing is not None:
+            return True
         queued = self.queue.peek()
         return queued is not None and queued.info.pod.spec.scheduling_group is not None
 

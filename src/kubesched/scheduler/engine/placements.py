@@ -165,7 +165,10 @@ def _counted(
         first = tried.outcome_in(placements[0])
         return none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
     if len(places) > 1:
-        totals = score_counted(scoring, group, CountedPlacements(group.pods[0], n_pods.take(places), parts, places))
+        counted = CountedPlacements(group.pods[0], n_pods, parts, None)
+        if len(places) < len(n_pods):
+            counted = CountedPlacements(group.pods[0], n_pods.take(places), parts, places)
+        totals = score_counted(scoring, group, counted)
         places = places.compress(totals == totals.max())
     best = [placements[place] for place in places.tolist()]
     names = [placement.name for placement in best]
@@ -402,6 +405,11 @@ class FitCounts:
     def within_each(self, parts: RowSets) -> IntArray:
         """(n_parts,) the same for each of these sets of rows."""
         return np.minimum(parts.sums(self._by_row()), len(self._pods))
+
+    def nodes_to_spare(self) -> int:
+        """How many nodes, whichever they are, could be full, and all pods would fit on the others."""
+        counts = self._by_row()
+        return (int(counts.sum()) - len(self._pods)) // max(int(counts.max()), 1)
 
     def _by_row(self) -> IntArray:
         self._catch_up()

@@ -21,11 +21,11 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 from kubesched.framework.status import Status
 from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
-from kubesched.scheduler.engine.extender import GroupPauses, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.observations import AnswerMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
@@ -33,6 +33,12 @@ from kubesched.scheduler.queue import SchedulingQueue
 
 LOOK_EVERY_S = 5.0
 _BROKE_OFF = Status.error("the attempt broke off")
+
+
+class HoldsPods(Protocol):
+    def uids(self) -> set[str]:
+        """Of the pods that wait there, and will go on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class SelfCheck:
         outbox: Outbox,
         bindings: Bindings,
         binding_cycles: BindingCycles,
-        paused: Sequence[PausedCycles | GroupPauses],
+        paused: Sequence[HoldsPods],
         failures: FailureHandler,
         observers: Observers,
     ) -> None:

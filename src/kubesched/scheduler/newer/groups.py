@@ -118,6 +118,7 @@ def _needed(cluster: Cluster, key: str) -> int:
 
 
 class NewerGroupCycles(GroupCycles):
+    gives_way: ClassVar[bool] = False
     condition_type: ClassVar[str] = POD_GROUP_INITIALLY_SCHEDULED
     trial_type: ClassVar[type[GroupTrial]] = NewerTrial
 

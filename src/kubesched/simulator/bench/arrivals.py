@@ -71,6 +71,7 @@ def run_arrivals(
         catch_up()
         while (told := _next_by(now_s, coming, answers)) is not None:
             now_s += _charged(told)[0]
+            world.now_s = start_s + now_s
         until_s, has_more = now_s + SLICE_S, True
         while has_more and now_s < until_s:
             took_s, has_more = _charged(partial(world.loop.schedule_one, start_s + now_s))

@@ -148,6 +148,10 @@ class JournalledLoop:
     def should_send_first(self) -> bool:
         return self._loop.should_send_first()
 
+    @property
+    def is_giving_way(self) -> bool:
+        return self._loop.is_giving_way
+
     def take_effects(self) -> list[Effect]:
         effects = self._loop.take_effects()
         if effects:

@@ -15,6 +15,7 @@ from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing.world import World
 
@@ -31,10 +32,14 @@ def group_world(
     registry: Registry = REGISTRY,
     config: dict[str, Any] | None = None,
     keeps_classes: bool = True,
+    answer_limit: AnswerLimit | None = None,
 ) -> World:
     """With these feature gates."""
     base = with_gates(load({**_HEADER, **(config or {})}, "test"), dict.fromkeys(gates, True))
-    return World(build_loop(replace(base, emulate=emulate), ByName(), registry=registry, keeps_classes=keeps_classes))
+    config_of_loop = replace(base, emulate=emulate)
+    return World(
+        build_loop(config_of_loop, ByName(), registry=registry, keeps_classes=keeps_classes, answer_limit=answer_limit)
+    )
 
 
 def add(world: World, *items: KubeObject) -> None:

@@ -214,17 +214,18 @@ def counted_placement_scores(specs: Sequence[ResourceSpec], nodes: NodeTable, co
         amount = counted.pod.resources.container_requests.get(spec.name, 0)
         asked = counted.counts * amount if amount < _LARGE // max(most, 1) else counted.counts.astype(object) * amount
         allocatable = counted.kept_sums(f"allocatable {spec.name}", nodes.allocatable(spec.name), MAX_NODE_SCORE)
+        requested = asked + counted.sums(_requested(nodes, spec.name), MAX_NODE_SCORE)
+        used = np.minimum(requested, allocatable) * MAX_NODE_SCORE
+        if allocatable.all() and (spec.name in (CPU, MEMORY) or asked.all()):  # as it mostly is
+            share = used // allocatable
+            total = total + (share if spec.weight == 1 else share * spec.weight)
+            weights = weights + spec.weight
+            continue
         counts = allocatable != 0
         if spec.name not in (CPU, MEMORY):
             counts &= asked != 0
-        requested = asked + counted.sums(_requested(nodes, spec.name), MAX_NODE_SCORE)
-        used = np.minimum(requested, allocatable) * MAX_NODE_SCORE
-        if counts.all():  # as it mostly is
-            total = total + used // allocatable * spec.weight
-            weights = weights + spec.weight
-        else:
-            total = total + np.where(counts, used // np.where(counts, allocatable, 1) * spec.weight, 0)
-            weights = weights + np.where(counts, spec.weight, 0)
+        total = total + np.where(counts, used // np.where(counts, allocatable, 1) * spec.weight, 0)
+        weights = weights + np.where(counts, spec.weight, 0)
     found: IntArray = (total // np.maximum(weights, 1)).astype(np.int64)
     return found
 
