@@ -36,7 +36,7 @@ def check_places(loop: Scheduler, told: Iterable[KubeObject]) -> None:
             raise Violation(INVARIANT, f"{uid} does not wait for a node, but is {' and '.join(found)}")
 
 
-_UNDER_WAY = ("asking an extender", "waiting", "binding", "assumed")
+_UNDER_WAY = ("asking an extender", "standing aside", "waiting", "binding", "assumed")
 """Where a pod may be for a while after it was deleted or bound: until what is under way comes to its end."""
 
 
@@ -47,6 +47,7 @@ def _waits(pod: Pod) -> bool:
 def _places(loop: Scheduler) -> dict[str, list[str]]:
     """By uid, where the pod is."""
     contents, bindings = loop.queue.contents, loop.bindings
+    standing_aside = set() if loop.groups is None else loop.groups.uids()
     places: dict[str, list[str]] = defaultdict(list)
     for name, pods in (
         ("active", contents.active),
@@ -59,6 +60,8 @@ def _places(loop: Scheduler) -> dict[str, list[str]]:
     for queued in contents.in_flight:
         if loop.paused is not None and queued.uid in loop.paused:
             places[queued.uid].append("asking an extender")
+        elif queued.uid in standing_aside:
+            places[queued.uid].append("standing aside")
         elif queued.uid not in bindings or bindings[queued.uid].waiting is None:
             places[queued.uid].append("in flight")
     for uid, binding in bindings.items():
