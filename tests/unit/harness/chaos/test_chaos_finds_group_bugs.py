@@ -12,6 +12,7 @@ from harness.chaos.weather import FIRST_WITH_GROUPS
 from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.status import OK
 from kubesched.scheduler.engine.event_handlers import EventHandlers
+from kubesched.scheduler.engine.group_cycle import GroupCycles
 from kubesched.scheduler.engine.group_trial import GroupTrial
 from kubesched.scheduler.engine.preemption.group_victims import _Away
 from kubesched.scheduler.plugins.gang_scheduling import GangScheduling
@@ -49,6 +50,11 @@ def victims_stay_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_Away, "bring_all", lambda self: None)
 
 
+def who_stands_aside_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A gang that let others go first is never tried."""
+    patch.setattr(GroupCycles, "go_on", lambda self, now_s: setattr(self, "standing", None))
+
+
 @pytest.mark.parametrize(
     ("plant", "invariants"),
     [
@@ -57,6 +63,7 @@ def victims_stay_away(patch: pytest.MonkeyPatch) -> None:
         (the_last_pod_calls_nobody, {content.SCHEDULED}),
         (failed_members_are_dropped, {places.INVARIANT}),
         (victims_stay_away, {REBUILT, "no exception"}),
+        (who_stands_aside_is_forgotten, {content.SCHEDULED, places.INVARIANT}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
