@@ -80,8 +80,7 @@ async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
         say_error(str(problem))
         sys.exit(ERROR_EXIT)
     except OSError as error:
-        where = error.filename or f"cannot serve on {settings.bind_address}:{settings.port}"
-        raise click.ClickException(f"{where}: {error.strerror or error}") from None
+        raise click.ClickException(settings.why_not_serving(error)) from None
     ease_collector()
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -141,7 +141,7 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
         return ERROR_EXIT
     except (ApiError, Unreachable, AnswerLost) as failure:
         say_error(" ".join(str(failure).split()))
-        return 1
+        return ERROR_EXIT
     finally:
         await fleet.stop()
         await client.close()

@@ -116,8 +116,7 @@ def main(argument: str) -> int:
         sys.stderr.write(f"{problem}\n")
         return 1
     except OSError as problem:
-        where = problem.filename or f"cannot serve on {order.bind_address}:{order.port}"
-        sys.stderr.write(f"{where}: {problem.strerror or problem}\n")
+        sys.stderr.write(f"{settings.why_not_serving(problem)}\n")
         return 1
     return 0
 

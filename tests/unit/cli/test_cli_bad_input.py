@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,13 @@ def test_unknown_kinds_are_warned_about_once_per_file(tmp_path: Path) -> None:
         f"warning: {path}: ignored 3 rbac.authorization.k8s.io/v1 Role",
         f"warning: {path}: ignored 1 v1 ConfigMap",
     ]
+
+
+def test_hollow_nodes_without_a_server_are_one_line(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    parts = ["clusters: [{name: c, cluster: {server: '" + url + "'}}]", "contexts: [{name: c, context: {cluster: c}}]"]
+    kubeconfig.write_text("\n".join([*parts, "current-context: c", ""]))
+    result = CliRunner().invoke(main, ["nodes", "--count", "1", "--kubeconfig", str(kubeconfig)])
+    assert the_one_line(result).startswith(f"cannot reach the API server at {url}: ")

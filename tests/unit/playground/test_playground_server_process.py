@@ -34,7 +34,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     async def run(port: int) -> None:
         server = ServerProcess(ServerSettings(port=port), tmp_path / "kubeconfig")
         try:
-            with pytest.raises(ServerProcessError, match=f"cannot serve on 127.0.0.1:{port}"):
+            with pytest.raises(ServerProcessError, match=f"127.0.0.1:{port}: the port is in use; .*--port"):
                 await server.start()
         finally:
             await server.stop()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import gc
 import sqlite3
 from collections.abc import Mapping
@@ -68,6 +69,15 @@ class ServerSettings:
     """Of Kubernetes; one of `registry.VERSIONS`."""
     mounts_tokens: bool = False
     """Whether new pods get a service account and its token; needs a controller that makes the account ``default``."""
+
+    def why_not_serving(self, problem: OSError) -> str:
+        """In a line, for whoever chose the settings."""
+        if problem.filename:
+            return f"{problem.filename}: {problem.strerror}"
+        where = f"{self.bind_address}:{self.port}"
+        if problem.errno == errno.EADDRINUSE:
+            return f"{where}: the port is in use; choose another with --port (0 picks a free one)"
+        return f"cannot serve on {where}: {problem.strerror or problem}"
 
 
 class ApiServer:
