@@ -48,6 +48,7 @@ from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
+from kubesched.simulator.trial import LoadedWorld
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 _NODES = re.compile(r"(\d{1,5})x(.+)")
@@ -393,7 +394,7 @@ def _assumptions(
 
 
 def compare(
-    objects: Objects,
+    objects: LoadedWorld | Objects,
     variants: Mapping[str, Mapping[str, Any]],
     *,
     seeds: int = DEFAULT_SEEDS,
@@ -414,8 +415,9 @@ def compare(
     is within a percent of its mean. The `catalogue` says what nodes cost; `usage` is a CSV of what containers use.
     """
     options = SimulationOptions(until_s=span_option("until", until))
+    whole = objects.loaded if isinstance(objects, LoadedWorld) else objects
     prices = None if catalogue is None else read_machines(catalogue)
-    shared = ComparedInput(checked_input(objects), options, prices, read_usage(usage) if usage else None)
+    shared = ComparedInput(checked_input(whole), options, prices, read_usage(usage) if usage else None)
     named = [variant_of(name, **asked) for name, asked in variants.items()]
     return compare_variants(
         shared,

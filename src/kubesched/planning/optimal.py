@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from os import PathLike
 from statistics import pstdev
 from typing import Any, ClassVar
 
@@ -21,11 +20,10 @@ import numpy as np
 
 from kubesched.explanation.layout import Style, counted, readable, table, wrapped
 from kubesched.framework.handle import Registry
-from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY
-from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
 from kubesched.planning.catalogue_files import GivenCatalogue, from_nodes
 from kubesched.planning.catalogue_files import catalogue as read_machines
@@ -40,11 +38,9 @@ from kubesched.planning.plan.request import PlanRequest, planned_world
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
-from kubesched.simulator import loading
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.expansion import expand
-from kubesched.simulator.library import load
+from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.premises import without_pending
 from kubesched.simulator.trial import LoadedWorld
@@ -256,7 +252,7 @@ class OptimalityReport(ReportAsPage):
 
 
 def optimal(
-    cluster: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    cluster: LoadedWorld | Objects,
     catalogue: GivenCatalogue | None = None,
     *,
     config: Document = None,
@@ -270,13 +266,10 @@ def optimal(
     what of its free room is fragmented or stranded; how many pods of each priority any placement could hold. `keep` is
     room that nodes and machines have beside the pods: `20x500m/1Gi`, also with `@zone`, or a file with
     CapacityBuffers."""
-    assembled = assemble(
-        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
-    )
     machines = None if catalogue is None else read_machines(catalogue)
-    given = loading.load(load(cluster).found)
+    asked = fresh_cluster(cluster, config, plugins)
     watch = PlanWatch(time_limit_s)
-    return measure(given, machines, assembled.config, assembled.registry, watch, seed, tie_break, keep)
+    return measure(asked.given, machines, asked.config, asked.registry, watch, seed, tie_break, keep)
 
 
 def measure(

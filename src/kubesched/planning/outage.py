@@ -22,12 +22,11 @@ from random import Random
 
 from kubesched.explanation.layout import listed
 from kubesched.framework.handle import Registry
-from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
+from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.older.config import Emulation
-from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.headroom import headroom_sets, is_headroom
 from kubesched.planning.node_groups import NODE, NoSuchGroupError, grouped, nodes_of
 from kubesched.planning.outage_report import (
@@ -43,15 +42,16 @@ from kubesched.planning.outage_report import (
 )
 from kubesched.planning.outage_trials import OutageTrials
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
-from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
+from kubesched.simulator.library import fresh_cluster
+from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_text import pending_messages
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.scenario import ScenarioStep
+from kubesched.simulator.trial import LoadedWorld
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 FAILS_AT_S = 60.0
@@ -271,7 +271,7 @@ def _named(nodes: Sequence[Node], text: str) -> FailureCase:
 
 
 def outage(
-    objects: Objects,
+    objects: LoadedWorld | Objects,
     *,
     every: str | None = None,
     fail: Sequence[str] = (),
@@ -289,24 +289,22 @@ def outage(
     tie_break: str = "random",
     seed: int = 0,
 ) -> OutageReport:
-    """Whether a cluster survives the failure of each zone, pool or node (`every="zone"`), or of what is named together
-    (`fail=["zone=a", "node/x"]`), or of so many nodes at `random`, tried so many times (`trials`).
+    """Whether a cluster survives the failure of each zone, pool or node (`every="zone"`, which is what is asked unless
+    anything is), or of what is named together (`fail=["zone=a", "node/x"]`), or of so many nodes at `random`, tried so
+    many times (`trials`).
 
     With `pairs`, every two of them fail together. With `gone`, the failed nodes are deleted as well, as a cloud does
     with machines that it has lost. With `force_delete_after`, pods that are Terminating on them for so long are deleted
     by force, so that StatefulSets can replace them. Only pods of at least `priority_at_least` count, if it is given.
     Cases of nodes are tried on the cluster at rest; with `full`, they are played in virtual time as those of zones are.
     `keep` is room that counts as lost if it is not there afterwards: `20x500m/1Gi`, also with `@zone`, or a file with
-    CapacityBuffers.
+    CapacityBuffers. A world brings its configuration and plugins, and is played as it was loaded.
     """
-    assembled = assemble(
-        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
-    )
-    given = load(read_objects(objects, SIMULATED_KINDS))
+    asked = fresh_cluster(objects, config, plugins)
     options = SimulationOptions(seed=seed, tie_break=tie_break)
-    player = OutagePlayer(given, assembled.config, options, assembled.registry, keep=keep, jobs=jobs)
+    player = OutagePlayer(asked.given, asked.config, options, asked.registry, keep=keep, jobs=jobs)
     return player.report(
-        every=every,
+        every=every or (None if fail or random else "zone"),
         fail=fail,
         pairs=pairs,
         random=random,

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
+from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its_node
 from kubesched.older.config import Emulation
-from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
@@ -37,13 +36,14 @@ from kubesched.planning.rolling_upgrade import (
 )
 from kubesched.planning.upgrade_report import UpgradeOutcome, UpgradeReport
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
-from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
+from kubesched.simulator.library import fresh_cluster
+from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import run_simulation
+from kubesched.simulator.trial import LoadedWorld
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 MOST_SURGE = 10
@@ -53,7 +53,7 @@ PLAYED_FOR_S = 14 * 24 * 3600.0
 
 
 def upgrade(
-    objects: Objects,
+    objects: LoadedWorld | Objects,
     *,
     pool: str | None = None,
     preset: str | None = None,
@@ -91,14 +91,11 @@ def upgrade(
         soak_s=None if soak is None else span_s(soak),
         order=order,
     )
-    assembled = assemble(
-        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
-    )
-    given = load(read_objects(objects, SIMULATED_KINDS))
+    asked = fresh_cluster(objects, config, plugins)
     options = SimulationOptions(seed=seed, tie_break=tie_break)
     machines = None if catalogue is None else read_machines(catalogue)
     player = UpgradePlayer(
-        given, assembled.config, options, assembled.registry, None, machines, to_shape, pool, jobs=jobs
+        asked.given, asked.config, options, asked.registry, None, machines, to_shape, pool, jobs=jobs
     )
     return player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
 

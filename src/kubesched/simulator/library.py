@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from typing import Any, overload
@@ -19,6 +20,7 @@ from kubesched.k8s.loaded_cluster import Document, LoadedCluster, Objects, read_
 from kubesched.k8s.model.times import DurationError, InstantError, Span, instant_s, span_s
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
+from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
@@ -75,7 +77,8 @@ def world(
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
     )
-    loaded = loading.load(load(*sources).found)
+    found = load(*sources)
+    loaded = loading.load(found.found)
     given = expand(loaded, seed)
     return LoadedWorld(
         given.objects,
@@ -89,7 +92,32 @@ def world(
         guesses=loaded.guesses,
         node_makers=loaded.node_makers,
         keeps_classes=class_cache,
+        loaded=found,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FreshCluster:
+    """What a question begins with, and by which scheduler it is answered."""
+
+    given: SimulationInput
+    config: KubeSchedulerConfiguration
+    registry: Registry | None
+
+
+def fresh_cluster(
+    cluster: LoadedWorld | Objects, config: Document = None, plugins: Iterable[type] = ()
+) -> FreshCluster:
+    """A world brings its configuration and plugins, unless others are given."""
+    plugins = tuple(plugins)
+    found = cluster.loaded if isinstance(cluster, LoadedWorld) else load(cluster)
+    given = loading.load(found.found)
+    if isinstance(cluster, LoadedWorld) and config is None and not plugins:
+        return FreshCluster(given, cluster.asked_config, cluster.registry)
+    assembled = assemble(
+        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
+    )
+    return FreshCluster(given, assembled.config, assembled.registry)
 
 
 @overload

@@ -20,7 +20,7 @@ from kubesched.explanation.changes.what_if import Action, PatchPod, carry_out
 from kubesched.explanation.explain import Explanation, explain_pending, pod_key
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.k8s.loaded_cluster import LoadedCluster, read_objects
 from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
@@ -65,11 +65,16 @@ class LoadedWorld:
         guesses: Sequence[str] = (),
         node_makers: Sequence[SourcedObject] = (),
         keeps_classes: bool | None = True,
+        loaded: LoadedCluster | None = None,
     ) -> None:
         """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
         there are few kinds."""
         self.cluster = Cluster.from_objects(objects)
         self.config = without_extenders(config)
+        self.asked_config = config
+        self.registry = registry
+        self._loaded = loaded
+        self._is_changed = False
         self.refused = tuple(refused)
         """Objects that an API server would not have let in, each with its answer."""
         self.workloads = tuple(workloads)
@@ -92,6 +97,14 @@ class LoadedWorld:
     def trial(self) -> WorldTrial:
         """A trial on the cluster, or on the trial that is under way: `with world.trial() as trial: …`."""
         return WorldTrial(self)
+
+    @property
+    def loaded(self) -> LoadedCluster:
+        """What it was made of, for questions that begin anew. Raises TrialError if it is not like that any more."""
+        if self._loaded is None or self._is_changed:
+            why = "a trial has changed it" if self._is_changed else "it was not made by kubesched.world"
+            raise TrialError(f"this world cannot be played from its beginning: {why}; give the files")
+        return self._loaded
 
     @property
     def nodes(self) -> list[str]:
@@ -195,6 +208,8 @@ class WorldTrial:
         if trials:
             self._undo.keep_in(trials[-1]._undo)
             trials[-1]._version += 1
+        else:
+            self._world._is_changed = True
 
     def revert(self) -> None:
         """Everything is as it was when the trial began."""

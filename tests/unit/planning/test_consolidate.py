@@ -28,6 +28,7 @@ from kubesched.planning.consolidate.consolidation import (
     nodes_allowed,
 )
 from kubesched.planning.consolidate.report import ConsolidationReport
+from kubesched.testing import make
 
 Manifest = dict[str, Any]
 SHAPES = {f"size-{cpu}": {"cpu": str(cpu), "memory": f"{cpu * 4}Gi", "pods": "110"} for cpu in (1, 2, 4, 8, 16)}
@@ -421,3 +422,14 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path) -> None:
         kubesched.consolidate([node("a")], rules="none")
     with pytest.raises(KubeschedError, match=r"kubesched\.dev/price"):
         kubesched.consolidate([priced(node("a"), "lots")])
+
+
+def test_without_a_price_of_any_node_none_is_replaced() -> None:
+    cluster = [make.node("a"), make.node("b"), make.pod("p", cpu=1, on="a"), make.pod("q", cpu=1, on="b")]
+    report = consolidated(cluster, CATALOGUE, force=True)
+    assert not any(step.launch for step in report.steps)
+    assert (report.currency, report.saving) == ("", 2 * 10**9)
+    told = "The catalogue knows no node's instance type, so each counts as one, and none is replaced."
+    assert told in report.assumptions
+    with pytest.raises(kubesched.KubeschedError, match="The catalogue knows no node's instance type"):
+        report.strictly()

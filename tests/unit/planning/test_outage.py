@@ -19,6 +19,7 @@ from kubesched.planning.outage import OutagePlayer
 from kubesched.planning.outage_report import OutageReport
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
+from kubesched.testing import make
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "outage"
@@ -192,3 +193,9 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     first, second = (_run("-f", str(EXAMPLE), "-o", "json", "--seed", "3").stdout for _ in range(2))
     assert first == second
     assert json.loads(first)["survives"] is False
+
+
+def test_from_python_zones_fail_unless_anything_else_is_asked() -> None:
+    cluster = [make.node(f"n{i}", cpu=1, labels={make.ZONE: "ab"[i]}) for i in range(2)]
+    assert [one.case.name for one in kubesched.outage(cluster).results] == ["zone=a", "zone=b"]
+    assert [one.case.name for one in kubesched.outage(cluster, fail=["node/n0"]).results] == ["node/n0"]

@@ -179,7 +179,9 @@ class Consolidation:
         if request.pool is not None:
             nodes_of(nodes, "pool", request.pool)
         self._prices = NodePrices(nodes, catalogue)
-        self._replacements = Replacements(catalogue if request.replaces else None, daemon_makers(world))
+        self._knows_no_price = self._prices.are_counted and catalogue is not None
+        can_replace = request.replaces and not self._prices.are_counted  # a machine's price is no number of nodes
+        self._replacements = Replacements(catalogue if can_replace else None, daemon_makers(world))
         started_s = time.monotonic()
         self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
 
@@ -315,7 +317,9 @@ class Consolidation:
     def assumptions(self, n_left_out: int) -> Iterator[str]:
         if n_left_out:
             yield f"{counted(n_left_out, 'pod')} found no node before, and stay out of it."
-        if self._prices.are_counted:
+        if self._knows_no_price:
+            yield Guess("The catalogue knows no node's instance type, so each counts as one, and none is replaced.")
+        elif self._prices.are_counted:
             yield "Nothing says what nodes cost, so each counts as one; --catalogue has prices."
         elif self._prices.unknown:
             n = len(self._prices.unknown)

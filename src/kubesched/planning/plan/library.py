@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from kubesched.k8s.loaded_cluster import Document, LoadedCluster
-from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_from, read_catalogue
 from kubesched.planning.plan.planner import Planner
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest
-from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
-from kubesched.simulator import loading
-from kubesched.simulator.library import load
+from kubesched.simulator.library import fresh_cluster
+from kubesched.simulator.trial import LoadedWorld
 
 
 def plan(
-    cluster: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    cluster: LoadedWorld | Objects,
     catalogue: Catalogue | str | PathLike[str] | Mapping[str, Any],
     *,
     objective: str = "cost",
@@ -76,12 +74,9 @@ def plan(
         tie_break=tie_break,
         time_limit_s=time_limit_s,
     )
-    assembled = assemble(
-        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
-    )
     if isinstance(catalogue, Mapping):
         found = catalogue_from(catalogue)
     else:
         found = catalogue if isinstance(catalogue, Catalogue) else read_catalogue(str(catalogue))
-    given = loading.load(load(cluster).found)
-    return Planner(given, found, request, assembled.config, assembled.registry).plan()
+    asked = fresh_cluster(cluster, config, plugins)
+    return Planner(asked.given, found, request, asked.config, asked.registry).plan()
