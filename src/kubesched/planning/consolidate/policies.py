@@ -232,9 +232,11 @@ def _delete_empty(state: ConsolidationState, most: int | None) -> bool:
 def several_together(state: ConsolidationState) -> bool:
     """The longest prefix of the candidates that bisection finds. Whether there is one."""
     candidates = state.candidates()
-    if len(candidates) < 2:
+    most = state.limits.max_steps
+    high = min(MOST_TOGETHER, len(candidates) - 1, *(() if most is None else (most - len(state.steps) - 1,)))
+    if high < 1:
         return False
-    low, high = 1, min(MOST_TOGETHER, len(candidates) - 1)
+    low = 1
     found: tuple[list[str], tuple[Option, ...]] | None = None
     middle = high  # where bisection would end if all can go
     while low <= high and not state.limits.stopped:
