@@ -67,6 +67,8 @@ class AskedAbout:
 
 def read_target(text: str, namespace: str | None = None) -> AskedAbout:
     """Raises TargetError."""
+    if not isinstance(text, str):
+        raise TargetError(f'a name such as "shop/web-1" is expected after the cluster, not {text!r}')
     *before, name = text.split("/")
     kind = before.pop() if before and _is_kind(before[-1]) else ""
     named = "/".join(before)

@@ -45,6 +45,7 @@ from kubesched.planning.resting_workloads import (
     title_of,
 )
 from kubesched.simulator.library import world as load_world
+from kubesched.simulator.options import several
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
 
@@ -61,11 +62,11 @@ def capacity(
     world: LoadedWorld | LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
     pod: Manifest | None = None,
     *,
-    shapes: Sequence[str] = (),
-    workloads: Sequence[str] = (),
+    shapes: str | Sequence[str] = (),
+    workloads: str | Sequence[str] = (),
     every: bool = False,
     app: Sequence[LoadedCluster | str | PathLike[str] | Mapping[str, Any]] = (),
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     nodes: str = "",
     exclude_nodes: str = "",
     ignore_pending: bool = False,
@@ -75,7 +76,7 @@ def capacity(
     most: int = MOST_COPIES,
     seeds: int = 1,
     orders: int = 1,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     remedies: bool = True,
     config: Document = None,
     seed: int = 0,
@@ -100,6 +101,10 @@ def capacity(
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
+    shapes, workloads, by, keep = (
+        several(name, given)
+        for name, given in (("shapes", shapes), ("workloads", workloads), ("by", by), ("keep", keep))
+    )
     if not 1 <= most <= MOST_COPIES:
         raise CapacityError(f"{most:,} copies: from 1 to {MOST_COPIES:,} can be tried")
     rules = CopyRules(most, quota, _may_preempt(preemption), let_lose, may_lack_places=every)

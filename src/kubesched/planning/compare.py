@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import plain_problem
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Span
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, NodePrices
@@ -393,6 +395,18 @@ def _assumptions(
     yield from shared.given.guesses
 
 
+def _checked_variants(variants: object) -> Mapping[str, Mapping[str, Any]]:
+    """Raises CompareError for what is not shaped like variants, and for keys that a variant does not have."""
+    if not isinstance(variants, Mapping) or not all(isinstance(asked, Mapping) for asked in variants.values()):
+        raise CompareError('variants: a mapping such as {"base": {}, "packed": {"config": "packed.yaml"}} is expected')
+    known = [name for name in signature(variant_of).parameters if name != "name"]
+    for name, asked in variants.items():
+        for key in asked:
+            if key not in known:
+                raise CompareError(f'variant {name}: unknown key "{key}"{did_you_mean(key, known)}')
+    return variants
+
+
 def compare(
     objects: LoadedWorld | Objects,
     variants: Mapping[str, Mapping[str, Any]],
@@ -418,7 +432,7 @@ def compare(
     whole = objects.loaded if isinstance(objects, LoadedWorld) else objects
     prices = None if catalogue is None else read_machines(catalogue)
     shared = ComparedInput(checked_input(whole), options, prices, read_usage(usage) if usage else None)
-    named = [variant_of(name, **asked) for name, asked in variants.items()]
+    named = [variant_of(name, **asked) for name, asked in _checked_variants(variants).items()]
     return compare_variants(
         shared,
         named,

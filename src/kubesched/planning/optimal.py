@@ -42,6 +42,7 @@ from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.options import several
 from kubesched.simulator.premises import without_pending
 from kubesched.simulator.trial import LoadedWorld
 
@@ -269,7 +270,8 @@ def optimal(
     machines = None if catalogue is None else read_machines(catalogue)
     asked = fresh_cluster(cluster, config, plugins)
     watch = PlanWatch(time_limit_s)
-    return measure(asked.given, machines, asked.config, asked.registry, watch, seed, tie_break, keep)
+    kept = several("keep", keep)
+    return measure(asked.given, machines, asked.config, asked.registry, watch, seed, tie_break, kept)
 
 
 def measure(

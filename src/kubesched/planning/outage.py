@@ -47,7 +47,7 @@ from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
-from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.options import SimulationOptions, several
 from kubesched.simulator.report_text import pending_messages
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.scenario import ScenarioStep
@@ -302,10 +302,11 @@ def outage(
     """
     asked = fresh_cluster(objects, config, plugins)
     options = SimulationOptions(seed=seed, tie_break=tie_break)
-    player = OutagePlayer(asked.given, asked.config, options, asked.registry, keep=keep, jobs=jobs)
+    kept = several("keep", keep)
+    player = OutagePlayer(asked.given, asked.config, options, asked.registry, keep=kept, jobs=jobs)
     return player.report(
         every=every or (None if fail or random else "zone"),
-        fail=fail,
+        fail=several("fail", fail),
         pairs=pairs,
         random=random,
         trials=trials,

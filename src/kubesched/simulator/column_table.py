@@ -12,6 +12,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
@@ -90,8 +91,7 @@ class ColumnTable:
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`; whole numbers stay whole where some are missing."""
-        import pandas
-
+        pandas = _library("pandas")
         frame = pandas.DataFrame(self.to_dict())
         dtypes = {ColumnKind.INT64: "Int64", ColumnKind.FLOAT64: "float64", ColumnKind.UTF8: "object"}
         return frame.astype(
@@ -103,8 +103,7 @@ class ColumnTable:
 
     def to_polars(self) -> Any:
         """A `polars.DataFrame`."""
-        import polars
-
+        polars = _library("polars")
         dtypes = {ColumnKind.INT64: polars.Int64, ColumnKind.FLOAT64: polars.Float64, ColumnKind.UTF8: polars.String}
         return polars.DataFrame(self.to_dict(), schema={name: dtypes[kind] for name, kind in self.kinds.items()})
 
@@ -136,6 +135,14 @@ def _row_type(columns: tuple[str, ...]) -> Any:
 def _shown(cell: Cell) -> str:
     text = "" if cell is None else str(cell)
     return text if len(text) <= _SHOWN_WIDTH else f"{text[: _SHOWN_WIDTH - 1]}…"
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as problem:
+        hint = f"{name} is not installed: pip install {name}, or use to_dict() or to_rows()"
+        raise ImportError(hint, name=name) from problem
 
 
 def _nanoarrow() -> Any:

@@ -18,7 +18,7 @@ from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.autoscaling import CHANGE_COLUMNS, AutoscalingRecord
 from kubesched.simulator.column_table import ColumnTable
-from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.options import OptionError, SimulationOptions, several
 from kubesched.simulator.report_tables import (
     GONE,
     NO_QUEUE_SAMPLES,
@@ -212,12 +212,14 @@ class ReportPlots:
     def __repr__(self) -> str:
         return "<plots of a report: utilisation(), timeline(), heatmap()>"
 
-    def utilisation(self, resources: Sequence[str] = (CPU, MEMORY), *, ax: Any = None, label: str = "") -> Any:
+    def utilisation(self, resources: str | Sequence[str] = (CPU, MEMORY), *, ax: Any = None, label: str = "") -> Any:
         """What share of each resource was requested over time, on all nodes together. `label` names the run, where
         several share a picture."""
+        for resource in several("resources", resources):
+            self._check(resource)
         axes = _axes(ax)
         size, unit = self._unit()
-        for resource in resources:
+        for resource in several("resources", resources):
             rows = [row for row in self._report.usage.to_rows() if row["resource"] == resource]
             name = f"{label}: {resource}" if label else resource
             shares = [100 * float(row["share"] or 0) for row in rows]
@@ -240,6 +242,7 @@ class ReportPlots:
 
     def heatmap(self, resource: str = CPU, *, ax: Any = None) -> Any:
         """What share of a resource was requested on each node over time; empty where a node was not there."""
+        self._check(resource)
         axes = _axes(ax)
         size, unit = self._unit()
         at_s, names, shares = self._report.history.node_shares(resource, _INSTANTS)
@@ -256,6 +259,11 @@ class ReportPlots:
         axes.set_xlabel(unit)
         axes.set_title(f"{resource} by node")
         return axes
+
+    def _check(self, resource: str) -> None:
+        known = list(dict.fromkeys(str(name) for name in self._report.usage["resource"]))
+        if known and resource not in known:
+            raise OptionError(f'no node has the resource "{resource}": there are {", ".join(known)}')
 
     def _unit(self) -> tuple[int, str]:
         return next((size, unit) for least, size, unit in _UNITS if self._report.ended_s >= least)

@@ -33,7 +33,7 @@ from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.library import checked_input, span_option
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
-from kubesched.simulator.options import OptionError, SimulationOptions
+from kubesched.simulator.options import OptionError, SimulationOptions, check_seed
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.report_text import readable_span
 from kubesched.simulator.run import run_simulation
@@ -95,6 +95,8 @@ def sweep(
     )
     shared = SweptInput(checked_input(objects), options, plugins=tuple(plugins))
     chosen = range(seeds) if isinstance(seeds, int) else list(seeds)
+    for seed in chosen:
+        check_seed(seed)
     return run_sweep(shared, _named(configs), chosen, jobs=jobs, dask=dask)
 
 

@@ -164,6 +164,18 @@ WRONG: Any = 7
         pytest.param(lambda: kubesched.simulate(NODE_LINE, emulate="1.2"), "1.2", id="no such version"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, provider="none"), "none", id="no such provider"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, plugins=[int]), "int", id="no plugin"),
+        pytest.param(lambda: kubesched.simulate(NODE_LINE, plugins=WRONG), "a list of classes", id="no plugins"),
+        pytest.param(lambda: kubesched.explain("p", [NODE_LINE]), "after the cluster", id="the other way round"),  # type: ignore[arg-type]
+        pytest.param(lambda: kubesched.simulate(NODE_LINE, seed="x"), "^seed: 'x' is not a whole", id="seed"),  # type: ignore[call-overload]
+        pytest.param(lambda: kubesched.sweep(NODE_LINE, seeds="12"), "^seed: '1' is not a whole", id="seeds"),  # type: ignore[arg-type]
+        pytest.param(lambda: kubesched.compare(NODE_LINE, ["base"]), "^variants: a mapping", id="variants"),  # type: ignore[arg-type]
+        pytest.param(
+            lambda: kubesched.compare(NODE_LINE, {"base": {}, "x": {"confg": ""}}),
+            '^variant x: unknown key "confg" .did you mean "config"',
+            id="a variant's key",
+        ),
+        pytest.param(lambda: kubesched.capacity(NODE_LINE, shapes=WRONG), "^shapes: a list of texts", id="shapes"),
+        pytest.param(lambda: kubesched.simulate(NODE_LINE).plot.heatmap("gpu"), 'resource "gpu": there are', id="plot"),
         pytest.param(lambda: kubesched.load(NODE_LINE).get("nod", "a"), 'did you mean "Node"', id="no kind"),
         pytest.param(lambda: kubesched.load(NODE_LINE).get("node", "b"), "Node b is not there", id="no node"),
     ],
@@ -172,6 +184,20 @@ def test_what_users_meet_is_a_kubesched_error(call: Any, message: str) -> None:
     with pytest.raises(kubesched.KubeschedError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_one_text_is_as_good_as_a_list_of_one() -> None:
+    cluster = make.node("a", labels={"topology.kubernetes.io/zone": "x"})
+    listed = kubesched.capacity(cluster, shapes=["1/1Gi"], by=["zone"])
+    assert str(kubesched.capacity(cluster, shapes="1/1Gi", by="zone")) == str(listed)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_missing_dataframe_library_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    table = kubesched.simulate(NODE_LINE).nodes
+    with pytest.raises(ImportError, match=f"^{name} is not installed: pip install {name}, or use to_dict"):
+        getattr(table, f"to_{name}")()
 
 
 def test_a_misspelt_file_is_hinted_at(tmp_path: Path) -> None:

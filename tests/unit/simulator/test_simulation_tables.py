@@ -62,7 +62,7 @@ def test_a_sequence_is_still_a_sequence() -> None:
     ("options", "message"),
     [
         pytest.param({"tie_break": "dice"}, 'tie_break: "dice" is neither of random, name', id="no such tie-break"),
-        pytest.param({"until_s": -1.0}, r"until_s: -1\.0 is negative", id="a time before the start"),
+        pytest.param({"until_s": -1.0}, r"until: -1\.0 is negative", id="a time before the start"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:

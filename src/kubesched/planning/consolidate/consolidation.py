@@ -46,6 +46,7 @@ from kubesched.planning.node_groups import group_of, nodes_of
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.guesses import Guess
 from kubesched.simulator.library import world as load_world
+from kubesched.simulator.options import several
 from kubesched.simulator.trial import LoadedWorld
 
 Search = Callable[[ConsolidationState], None]
@@ -150,7 +151,7 @@ def consolidate(
         budget,
         allow_wait,
         time_limit_s,
-        tuple(keep),
+        several("keep", keep),
     )
     machines = None if catalogue is None else read_machines(catalogue)
     return Consolidation(world, machines, request).report()

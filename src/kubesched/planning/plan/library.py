@@ -13,6 +13,7 @@ from kubesched.planning.plan.planner import Planner
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest
 from kubesched.simulator.library import fresh_cluster
+from kubesched.simulator.options import several
 from kubesched.simulator.trial import LoadedWorld
 
 
@@ -60,7 +61,7 @@ def plan(
         min_nodes_per_zone=min_nodes_per_zone,
         spot_share_percent=spot_share_percent,
         headroom_percent=headroom_percent,
-        keep=tuple(keep),
+        keep=several("keep", keep),
         survive=survive,
         priority_at_least=priority_at_least,
         spread=spread,

@@ -62,6 +62,8 @@ class OutsidePlugins:
 def plugins_from_classes(classes: Iterable[type], *, enable: bool = True, origin: str = "") -> OutsidePlugins:
     """`origin` names where the classes come from, if they cannot tell themselves. Raises `ConfigError`."""
     found = OutsidePlugins()
+    if isinstance(classes, type) or not isinstance(classes, Iterable):
+        raise plugin_error(origin or "plugins", f"a list of classes is expected, not {classes!r}")
     for plugin in classes:
         if not isinstance(plugin, type):
             raise plugin_error(origin or repr(plugin), f"a plugin is given as its class, not as {plugin!r}")
