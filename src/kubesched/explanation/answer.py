@@ -15,7 +15,7 @@ from kubesched.explanation.changes import Change, smallest_change_on, smallest_c
 from kubesched.explanation.evidence import Evidence, Failures, find_failures, hard_constraints
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes, group_nodes
-from kubesched.explanation.headline import cause_and_groups, headline_of
+from kubesched.explanation.headline import WaitingGroup, cause_and_groups, headline_of
 from kubesched.explanation.html import explanation_html
 from kubesched.explanation.record import decision_record, full_report, gated_record
 from kubesched.explanation.text import render
@@ -49,6 +49,8 @@ class Explanation:
     """What its scheduler kept of the decision that brought it there: `at`, and `scores` by node."""
     without_gates: Explanation | None = None
     """For a pod that its scheduling gates hold back: what would become of it if they were removed now."""
+    waiting_group: WaitingGroup | None = None
+    """The pod's group, if that has to wait, whatever becomes of the pod by itself."""
     refusal: str = ""
     """Why the scheduler would not even have started, where an older one refused its configuration."""
 

@@ -8,7 +8,7 @@ Next: `cause_of_nodes`, for pods that every node was looked at for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,17 @@ _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 _OF_VOLUMES = (VolumeBinding.name, VolumeZone.name, VolumeRestrictions.name, NodeVolumeLimits.name)
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """The group that a pod waits with."""
+
+    key: str
+    why: str
+    """Of the group, without its name."""
+    is_incomplete: bool
+    """Pods of it do not exist, or it does not itself: then no pod of it is looked at."""
+
+
 def cause_of_pod(explanation: Explanation) -> Cause | None:
     """What stands in the way before any node does; None if nothing does."""
     if explanation.refusal:
@@ -52,6 +63,9 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
     missing = missing_priority_class(explanation)
     if missing is not None:
         return missing
+    group = explanation.waiting_group
+    if group is not None and (group.is_incomplete or explanation.fits):
+        return _group(explanation, group)
     decision = explanation.decision
     assert decision is not None
     if decision.error and "CEL" in decision.error:
@@ -117,6 +131,14 @@ def _gate(explanation: Explanation, gate: Status) -> Cause:
         () if explanation.without_gates is None else explanation.without_gates.cause.nodes,
         fields={"gates": gates},
     )
+
+
+def _group(explanation: Explanation, group: WaitingGroup) -> Cause:
+    name = group.key.partition("/")[2]
+    more = f"See kubesched explain {group.key.replace('/', '/podgroup/', 1)}"
+    alone = f"; by itself it {_fits(explanation).text}" if explanation.fits else ""
+    remedy = "" if group.is_incomplete else f"{more} for what would make it fit{alone}."
+    return Cause(CauseKind.POD_GROUP, f"its PodGroup {name} {group.why}", remedy, fields={"podGroup": group.key})
 
 
 def _once_open(explanation: Explanation) -> str:

@@ -16,6 +16,7 @@ from kubesched.explanation.changes.for_groups import GroupChange, changes_for_gr
 from kubesched.explanation.explain import NotExplainableError, build_cluster
 from kubesched.explanation.findings.finding import INSUFFICIENT
 from kubesched.explanation.group_trees import GroupTreeExplanation, composite_of, explain_tree
+from kubesched.explanation.headline import WaitingGroup
 from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.html import numbered as numbered_html
 from kubesched.explanation.layout import WHAT_WOULD_HELP, Style, Tone, counted, numbered, table
@@ -24,8 +25,9 @@ from kubesched.framework.groups import GroupCycle, GroupFeatures, TrySchedule
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import Manifests
-from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -118,7 +120,8 @@ class PodGroupExplanation:
     def headline(self) -> str:
         subject, needs = f"PodGroup {self.key}", self.pod_group.min_count
         if self.gate:
-            missing = f"{needs - self.n_pods} of the {counted(needs, 'pod')} that it needs do not exist"
+            do = "does" if needs - self.n_pods == 1 else "do"
+            missing = f"{needs - self.n_pods} of the {counted(needs, 'pod')} that it needs {do} not exist"
             return f"{subject} waits: {missing if needs > self.n_pods else self.gate}."
         if not self.n_tried:
             return f"{subject}: no pod is pending; {counted(self.n_scheduled, 'pod')} have a node."
@@ -228,6 +231,28 @@ def explain_group(
     return explain_group_in(build_cluster(found), key, _with_gates_of_groups(config), source, registry)
 
 
+def waiting_group(
+    found: Manifests,
+    pod: Pod,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
+) -> WaitingGroup | None:
+    """The group that keeps this pod waiting, if one does; none where the configuration turns groups off."""
+    key = group_key_of(pod)
+    if not key or config.gates.get(GENERIC_WORKLOAD) is False:
+        return None
+    cluster = build_cluster(found)
+    if key not in cluster.objects.pod_groups:
+        return WaitingGroup(key, "does not exist", is_incomplete=True)
+    group = explain_group_in(cluster, key, _with_gates_of_groups(config), source, registry, has_changes=False)
+    if not group.is_unschedulable:
+        return None
+    subject, headline = f"PodGroup {key} ", group.headline.rstrip(".")
+    why = headline.removeprefix(subject) if headline.startswith(subject) else f"waits with its parent: {headline}"
+    return WaitingGroup(key, why, is_incomplete=isinstance(group, PodGroupExplanation) and bool(group.gate))
+
+
 def explain_composite(
     found: Manifests,
     key: str,
@@ -265,9 +290,11 @@ def explain_group_in(
     config: KubeSchedulerConfiguration,
     source: str = "",
     registry: Registry | None = None,
+    *,
+    has_changes: bool = True,
 ) -> PodGroupExplanation | GroupTreeExplanation:
     """On a cluster of its own: what is tried is taken back, and the schedulers that try it are new. Of one that has a
-    parent, all are explained that wait with it."""
+    parent, all are explained that wait with it. Without `has_changes`, nothing is tried out that would make it fit."""
     pod_group = cluster.objects.pod_groups.get(key)
     if pod_group is None:
         raise NotExplainableError(f"PodGroup {key} does not exist")
@@ -297,7 +324,8 @@ def explain_group_in(
         name, gate = next((info.name, gate) for info, gate in zip(waiting, gates, strict=True) if not gate.is_success)
         held = f"its pod {name} is held back, and holds back the others: {gate.message.rstrip('.')}"
         return PodGroupExplanation(key, pod_group, *counts, 0, gate=held)
-    return _tried(cluster, scheduler, PodGroupExplanation(key, pod_group, *counts, len(tried)), tried, trial, features)
+    base = PodGroupExplanation(key, pod_group, *counts, len(tried))
+    return _tried(cluster, scheduler, base, tried, trial, features, has_changes=has_changes)
 
 
 def _tried(
@@ -307,6 +335,8 @@ def _tried(
     pods: list[PodInfo],
     trial: GroupTrial,
     features: GroupFeatures,
+    *,
+    has_changes: bool,
 ) -> PodGroupExplanation:
     group = GroupCycle(base.key, pods)
     generated = generate(cluster, scheduler.profile, group)
@@ -327,6 +357,8 @@ def _tried(
         return explained
     if victims := _victims(cluster, scheduler, base.pod_group, group, trial, features):
         return replace(explained, victims=victims)
+    if not has_changes:
+        return explained
     nearest = findings[0]
     placement = next(one for one in generated.placements if one.name == nearest.name)
     resources = dict.fromkeys(resource for pod in pods for resource in pod.resources.wanted)

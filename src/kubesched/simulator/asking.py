@@ -16,7 +16,7 @@ from kubesched.explanation.explain import NotExplainableError, explain_emulated,
 from kubesched.explanation.group_trees import GroupTreeExplanation
 from kubesched.explanation.overview import NodeOverview, PodsOverview, explain_node, explain_pods, pods_of
 from kubesched.explanation.placement import NodeAnswer, why_not_node
-from kubesched.explanation.pod_groups import PodGroupExplanation, explain_composite, explain_group
+from kubesched.explanation.pod_groups import PodGroupExplanation, explain_composite, explain_group, waiting_group
 from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedWarning
@@ -131,6 +131,8 @@ def answer(
     if target.kind is AskedKind.POD:
         _keep_scheduled_kinds(found)
         explanation = explain_pod(found, target.key, *with_whom)
+        if explanation.pod.spec.scheduling_group is not None and not explanation.placed_on:
+            explanation.waiting_group = waiting_group(found, explanation.pod.pod, *with_whom)
         return (explanation if node is None else why_not_node(explanation, node)), []
     if target.kind is AskedKind.NODE:
         return explain_node(found, target.name, *with_whom), []

@@ -47,7 +47,7 @@ def _pods(n: int, **spec: Any) -> list[dict[str, Any]]:
     [
         pytest.param(
             [_node("n"), _group(3), *_pods(2)],
-            "PodGroup default/g waits: 1 of the 3 pods that it needs do not exist.",
+            "PodGroup default/g waits: 1 of the 3 pods that it needs does not exist.",
             True,
             id="too few",
         ),
@@ -205,3 +205,52 @@ def test_in_v1_37_one_pod_that_is_held_back_holds_back_its_group() -> None:
         "PodGroup default/g waits: its pod gated is held back, and holds back the others: "
         "waiting for scheduling gates: [quota]."
     )
+
+
+_INCOMPLETE = [_node("n"), _group(3), *_pods(2)]
+_TOO_LARGE = [_node("n", cpu="2"), _group(3), *_pods(3)]
+
+
+@pytest.mark.parametrize(
+    ("objects", "headline"),
+    [
+        pytest.param(
+            _INCOMPLETE,
+            "Pod default/p0 is pending: its PodGroup g waits: 1 of the 3 pods that it needs does not exist.",
+            id="incomplete",
+        ),
+        pytest.param(
+            [_node("n"), *_pods(1)], "Pod default/p0 is pending: its PodGroup g does not exist.", id="no such group"
+        ),
+        pytest.param(
+            _TOO_LARGE,
+            "Pod default/p0 is pending: its PodGroup g waits: 2 of the 3 pods that it needs find a node; p2 does not: "
+            "0/1 nodes are available: 1 Insufficient cpu. See kubesched explain default/podgroup/g for what would make "
+            "it fit; by itself it fits on 1 of 1 node and would go to n.",
+            id="it fits, others do not",
+        ),
+        pytest.param(
+            [_node("n"), _group(1), *_pods(1)], "Pod default/p0 fits on 1 of 1 node and would go to n.", id="it fits"
+        ),
+    ],
+)
+def test_a_pod_that_waits_with_its_group_says_so(objects: list[dict[str, Any]], headline: str) -> None:
+    explanation = kubesched.explain(objects, "p0")
+    assert explanation.headline == headline
+    assert (explanation.report()["cause"]["kind"] == "pod-group") == ("PodGroup" in headline)
+
+
+def test_a_pod_that_fits_nowhere_by_itself_says_why() -> None:
+    pods = _pods(1, containers=[{"name": "c", "resources": {"requests": {"cpu": "9"}}}])
+    explanation = kubesched.explain([_node("n"), _group(1), *pods], "p0")
+    assert explanation.cause.kind.value == "too-large"
+
+
+def test_where_groups_are_turned_off_a_pod_of_one_is_as_any_other() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": {"GenericWorkload": False},
+    }
+    assert kubesched.explain(_INCOMPLETE, "p0", config).fits
+    assert kubesched.explain(_INCOMPLETE, "p0", config).headline.startswith("Pod default/p0 fits on 1 of 1 node")

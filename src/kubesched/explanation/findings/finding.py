@@ -83,6 +83,7 @@ class CauseKind(Enum):
     PLUGIN = "plugin"
     # of the pod as a whole
     GATES = "scheduling-gates"
+    POD_GROUP = "pod-group"
     TERMINATING = "terminating"
     FOREIGN_SCHEDULER = "foreign-scheduler"
     MISSING_PRIORITY_CLASS = "missing-priority-class"

@@ -48,7 +48,7 @@ def test_a_gang_that_waits_is_shown_with_its_members_and_why(tmp_path: Path) -> 
         await page.wait_for("!document.querySelector('#groups-tab').hidden")
         await page.click("#groups-tab")
         row = "document.querySelector('#groups [data-group]').textContent"
-        await page.wait_for(f"{row}.includes('1 of the 3 pods that it needs do not exist')")
+        await page.wait_for(f"{row}.includes('1 of the 3 pods that it needs does not exist')")
         await playground.put_in([_member("three")])
         await page.wait_for("document.querySelector('#groups .state.failed')")
         assert "0 of 3 placed" in await page.evaluate(row)

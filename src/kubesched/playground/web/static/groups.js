@@ -40,7 +40,7 @@ function nominatedOf(members) {
 // What can be said without asking the scheduler.
 function waitOf(group, members) {
   const missing = (group.needs ?? 0) - members.length;
-  if (missing > 0) return `${count(missing)} of the ${count(group.needs)} pods that it needs do not exist`;
+  if (missing > 0) return `${count(missing)} of the ${count(group.needs)} pods that it needs ${missing === 1 ? "does" : "do"} not exist`;
   if (nominatedOf(members)) return `waits for evicted pods to leave: ${nominatedOf(members)} are nominated`;
   if (!group.message) return "not tried yet";
   const said = group.message.replace(ABOUT_ONE_PLACEMENT, "").replace(NOT_AS_A_WHOLE, "");
