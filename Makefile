@@ -198,6 +198,8 @@ docs: setup
 	$(BIN)/python -m kubesched.older.engine.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.live.options.reference_page > docs/reference/flags.md
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
+	$(BIN)/python -m kubesched.planning.report_schemas > docs/reference/reports.md
+	$(BIN)/python -m kubesched.planning.report_schemas schemas > docs/reference/report-schemas.json
 	$(BIN)/python tools/library_page.py
 	$(BIN)/python tools/architecture_picture.py
 	$(BIN)/python tools/explain_picture.py

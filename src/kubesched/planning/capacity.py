@@ -34,6 +34,7 @@ from kubesched.planning.copies import Application, CopyAdmission, CopyRules, pla
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.many_copies import count_copies
 from kubesched.planning.node_groups import grouped
+from kubesched.planning.provenance import Provenance
 from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
 from kubesched.planning.resting_workloads import (
     Replica,
@@ -144,7 +145,10 @@ def capacity(
     if every:
         room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
         answers.sort(key=lambda one: (room[one.pod], one.pod))
-    return CapacityReport(tuple(answers), tuple(_assumptions(world, runs, settled, rules)), every, seed)
+    copied = [(one.title, one.template, one.application and one.application.pods) for one in asked]
+    question = (copied, every, by, nodes, exclude_nodes, ignore_pending, rules, seeds, orders, keep)
+    asked_for = Provenance.of_world(world, question, seed=seed)
+    return CapacityReport(tuple(answers), tuple(_assumptions(world, runs, settled, rules)), every, seed, asked_for)
 
 
 def _may_preempt(preemption: str) -> bool:

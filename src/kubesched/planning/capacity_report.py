@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 ALL_NODES = "all"
@@ -97,7 +97,7 @@ class FittingCopies:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CapacityReport(ReportAsPage):
+class CapacityReport(AnsweredReport):
     """`fits` is the answer; `str()` is the report as text."""
 
     command: ClassVar[str] = "kubesched capacity"
@@ -108,6 +108,7 @@ class CapacityReport(ReportAsPage):
     is_of_every: bool = False
     """Each workload was asked; the one with the least room comes first."""
     seed: int = 0
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def fits(self) -> int:
@@ -147,6 +148,7 @@ class CapacityReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "headline": self.headline,
             "capacity": [one.to_dict() for one in self.answers],
             "seed": self.seed,

@@ -53,6 +53,7 @@ from kubesched.planning.check_report import (
     path_of_spec,
 )
 from kubesched.planning.outage import outage
+from kubesched.planning.provenance import Provenance
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.planning.upgrade import upgrade
 from kubesched.simulator.guesses import guesses_about
@@ -179,8 +180,14 @@ class CheckRun:
         for (place, _), answer in zip(cases, spread_over(_answer, self, cases, jobs=jobs), strict=True):
             answers.setdefault(place, []).append(answer)
         results = tuple(_for_all_seeds(rule, answers[place]) for place, rule in enumerate(rules))
+        whole = self._whole.found
         return CheckReport(
-            self.asked.metadata.name, results, self.asked.seeds, self.source, guesses_about(self._whole.found)
+            self.asked.metadata.name,
+            results,
+            self.asked.seeds,
+            self.source,
+            guesses_about(whole),
+            Provenance(tuple(whole.objects), self.config, self.catalogue, self.asked),
         )
 
     def answer(self, rule: Rule, seed: int) -> _Answer:

@@ -7,7 +7,7 @@ of which file an object stands, and a field of it, so that a problem is shown wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +19,7 @@ import yaml
 from kubesched.explanation.layout import Style, Tone, counted, wrapped
 from kubesched.k8s.loaded_cluster import files_of
 from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 TEXT = ColumnKind.UTF8
@@ -189,7 +189,7 @@ class RuleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport(ReportAsPage):
+class CheckReport(AnsweredReport):
     """`passed` is the answer; `str()` is the report as text. `kubesched.planning.check_report` has the others."""
 
     command: ClassVar[str] = "kubesched check"
@@ -199,6 +199,7 @@ class CheckReport(ReportAsPage):
     seeds: int
     check_file: str = ""
     assumptions: tuple[str, ...] = ()
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -246,6 +247,7 @@ class CheckReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "name": self.name,
             "passed": self.passed,
             "undecided": self.undecided,

@@ -39,6 +39,7 @@ from kubesched.planning.compare_metrics import CompareError, MeasuredRun, Metric
 from kubesched.planning.compare_report import ComparedRun, ComparisonReport, Parting, first_difference, scores_at
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.plan.request import without_nodes
+from kubesched.planning.provenance import Provenance
 from kubesched.planning.resizing import PodUsage, Resizing, read_resizing, read_usage
 from kubesched.planning.statistics import LOOKS, allowed_error, can_look_often
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -334,7 +335,9 @@ def compare_variants(
         name: _parting(shared, runs, by_name[baseline], case) for name, case in by_name.items() if name != baseline
     }
     assumptions = tuple(_assumptions(shared, variants, how_many, report))
-    return replace(report, partings=partings, assumptions=assumptions)
+    question = (baseline, how_many, metrics, [(one.name, one) for one in variants], shared.options, shared.given.steps)
+    asked = Provenance(shared.given.objects, None, shared.catalogue, question)
+    return replace(report, partings=partings, assumptions=assumptions, asked=asked)
 
 
 def _currency(shared: ComparedInput, variants: Sequence[ComparedVariant]) -> str:

@@ -18,7 +18,7 @@ from kubesched.explanation.explain import explain_pending, taken_off
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
 from kubesched.k8s.model.meta import PodKey
 from kubesched.planning.compare_metrics import PENDING, CompareError, Metric
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.statistics import PairedDifference, holm
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
@@ -258,7 +258,7 @@ _PARTING_COLUMNS = {
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonReport(ReportAsPage):
+class ComparisonReport(AnsweredReport):
     """`comparison["packed"].difference("nodes_used").difference.interval`; `str()` is the report as text."""
 
     command: ClassVar[str] = "kubesched compare"
@@ -272,6 +272,7 @@ class ComparisonReport(ReportAsPage):
     """The share of intervals that may miss."""
     currency: str = ""
     assumptions: tuple[str, ...] = field(default=())
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @cached_property
     def variants(self) -> tuple[VariantComparison, ...]:
@@ -317,6 +318,7 @@ class ComparisonReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "headline": self.headline,
             "baseline": self.baseline,
             "seeds": self.n_seeds,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 from math import ceil
@@ -28,7 +28,7 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node, is_daemon
 from kubesched.planning.copies import CopyAdmission, CopyEntry
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.resizing import Resizing
 from kubesched.planning.resting_workloads import Replica, n_replicas, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
@@ -54,7 +54,7 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GrowthReport(ReportAsPage):
+class GrowthReport(AnsweredReport):
     command: ClassVar[str] = "kubesched capacity"
 
     what: str
@@ -69,6 +69,7 @@ class GrowthReport(ReportAsPage):
     message: str
     assumptions: tuple[str, ...]
     seed: int = 0
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def n_more(self) -> int:
@@ -97,6 +98,7 @@ class GrowthReport(ReportAsPage):
         if self.failed_at is not None:
             stopped_by = {"percent": float(self.failed_at), "pod": self.failed, "message": self.message}
         return {
+            **self._about(),
             "headline": self.headline,
             "growth": {
                 "of": self.what,
@@ -172,6 +174,7 @@ def growth(
         *failed,
         (pending, f"{steps} {way.assumption}", *world.guesses),
         seed,
+        Provenance.of_world(world, (what, str(step), quota, ignore_pending), seed=seed),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from statistics import pstdev
 from typing import Any, ClassVar
@@ -27,7 +27,6 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
 from kubesched.planning.catalogue_files import GivenCatalogue, from_nodes
 from kubesched.planning.catalogue_files import catalogue as read_machines
-from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.moving import MovePlan, fewest_moves
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
 from kubesched.planning.plan.patterns import has_solver
@@ -35,6 +34,7 @@ from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest, planned_world
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -77,7 +77,7 @@ class PriorityTier:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimalityReport(ReportAsPage):
+class OptimalityReport(AnsweredReport):
     command: ClassVar[str] = "kubesched optimal"
 
     n_nodes: int
@@ -96,6 +96,7 @@ class OptimalityReport(ReportAsPage):
     assumptions: tuple[str, ...]
     moves: MovePlan | None = None
     """How to place more pods by moving others; None if that was not found, or there is nothing to place."""
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def headline(self) -> str:
@@ -182,6 +183,7 @@ class OptimalityReport(ReportAsPage):
             return None if nanos is None else price_text(nanos)
 
         return {
+            **self._about(),
             "nodes": {"now": self.n_nodes, "atLeast": self.least_nodes, "packed": self.packed_nodes},
             "cost": {
                 "currency": self.currency,
@@ -284,7 +286,7 @@ def measure(
     tie_break: str = "random",
     keep: Sequence[str] = (),
 ) -> OptimalityReport:
-    kept = tuple(keep)
+    kept, asked_about = tuple(keep), given
     nodes = [item for item in given.objects if isinstance(item, Node)]
     if not nodes:
         raise PlanError("there are no nodes")
@@ -322,6 +324,7 @@ def measure(
             *given.guesses,
             *world.guesses,
         ),
+        asked=Provenance(asked_about.objects, config, catalogue, (kept, tie_break, watch.limit_s), seed),
     )
 
 

@@ -41,6 +41,7 @@ from kubesched.planning.outage_report import (
     worst_first,
 )
 from kubesched.planning.outage_trials import OutageTrials
+from kubesched.planning.provenance import Provenance
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
@@ -370,6 +371,9 @@ class OutagePlayer:
             random,
             len(cases) - len(results),
             stopped() if len(results) < len(cases) else "",
+            Provenance(
+                self.given.objects, self.config, None, (cases, rules, full, self.keep, self.options), self.options.seed
+            ),
         )
 
     @cached_property

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.requests import PODS
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.statistics import Share
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.options import SimulationOptions
@@ -101,7 +101,7 @@ class CaseResult:
 
 
 @dataclass(frozen=True, repr=False)
-class OutageReport(ReportAsPage):
+class OutageReport(AnsweredReport):
     """Each failure case with what it did. `survives` is the answer; `str()` is the report as text."""
 
     command: ClassVar[str] = "kubesched outage"
@@ -118,6 +118,7 @@ class OutageReport(ReportAsPage):
     """Cases that were asked for and are not among the results, because it was stopped."""
     stopped: str = ""
     """Why: `time`, `interrupted`, or nothing."""
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def lossy(self) -> Share:
@@ -149,6 +150,7 @@ class OutageReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "survives": self.survives,
             "seed": self.options.seed,
             "priority_at_least": self.rules.priority_at_least,

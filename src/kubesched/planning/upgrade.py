@@ -22,6 +22,7 @@ from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.provenance import Provenance
 from kubesched.planning.rolling_upgrade import (
     BEGINS_AT_S,
     FORCED,
@@ -157,6 +158,13 @@ class UpgradePlayer:
             currency=prices.currency,
             assumptions=tuple(self._assumptions(strategy)),
             stopped=self.stopped(),
+            asked=Provenance(
+                self.given.objects,
+                self.config,
+                self.catalogue,
+                (strategy, self.pool, self.to_shape, find_surge, find_order, self.options),
+                self.options.seed,
+            ),
         )
 
     def _nodes(self) -> list[Node]:

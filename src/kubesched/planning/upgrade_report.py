@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
 from kubesched.planning.catalogue import money
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.rolling_upgrade import StuckNode, UpgradeStrategy
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.report_text import readable_span
@@ -61,7 +61,7 @@ class UpgradeOutcome:
 
 
 @dataclass(frozen=True, repr=False)
-class UpgradeReport(ReportAsPage):
+class UpgradeReport(AnsweredReport):
     """`finishes` is the answer; `str()` is the report as text."""
 
     command: ClassVar[str] = "kubesched upgrade"
@@ -79,6 +79,7 @@ class UpgradeReport(ReportAsPage):
     assumptions: tuple[str, ...]
     stopped: str = ""
     """Why not everything was played that was asked for: `time`, `interrupted`, or nothing."""
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def finishes(self) -> bool:
@@ -116,6 +117,7 @@ class UpgradeReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "finishes": None if self.outcome.is_stopped else self.finishes,
             "stopped": self.stopped or None,
             "pool": self.pool,

@@ -43,6 +43,7 @@ from kubesched.planning.consolidate.state import ConsolidationState, Consolidati
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
 from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.provenance import Provenance
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.guesses import Guess
 from kubesched.simulator.library import world as load_world
@@ -173,6 +174,7 @@ class Consolidation:
         self._told = told
         self._world = world
         self._request = request
+        self._catalogue = catalogue
         self._owners = PodOwners(world.workloads)
         nodes = [world.node(name) for name in world.nodes]
         if not nodes:
@@ -212,7 +214,11 @@ class Consolidation:
             stopped=first.stopped or ("limit" if self._is_limited(first) else "fixed point"),
             assumptions=tuple(self.assumptions(n_left_out)),
             nodes=tuple(nodes),
+            asked=self.provenance(request),
         )
+
+    def provenance(self, question: object) -> Provenance:
+        return Provenance.of_world(self._world, question, self._catalogue)
 
     @contextmanager
     def at_rest(self) -> Iterator[int]:

@@ -6,7 +6,7 @@ Each node is asked about by itself. Rules that keep a pod do not end the questio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
@@ -16,7 +16,7 @@ from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.planning.headroom import is_headroom
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.trial import LoadedWorld
 
@@ -41,7 +41,7 @@ class NodeDryRun:
 
 
 @dataclass(frozen=True, repr=False)
-class DryRunReport(ReportAsPage):
+class DryRunReport(AnsweredReport):
     """For each node whether it could go. `str()` is the report as text."""
 
     command: ClassVar[str] = "kubesched consolidate"
@@ -50,6 +50,7 @@ class DryRunReport(ReportAsPage):
     rules: str
     currency: str
     assumptions: tuple[str, ...]
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
     def can_go(self) -> bool:
@@ -71,6 +72,7 @@ class DryRunReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "rules": self.rules,
             "nodes": [_record(one) for one in self.nodes],
             "assumptions": list(self.assumptions),
@@ -97,7 +99,7 @@ def dry_run(consolidation: Consolidation, world: LoadedWorld, names: Sequence[st
         state = consolidation.state()
         found = tuple(_asked(state, name) for name in dict.fromkeys(names))
         currency, assumptions = state.prices.currency, tuple(consolidation.assumptions(n_left_out))
-    return DryRunReport(found, rules, currency, assumptions)
+    return DryRunReport(found, rules, currency, assumptions, consolidation.provenance((tuple(names), rules)))
 
 
 def _asked(state: ConsolidationState, name: str) -> NodeDryRun:

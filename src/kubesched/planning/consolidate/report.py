@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
@@ -13,7 +13,7 @@ from kubesched.planning.catalogue import HOURS_A_MONTH, NANOS, money
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationStep
-from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -61,7 +61,7 @@ class NodeBeforeAfter:
 
 
 @dataclass(frozen=True, repr=False)
-class ConsolidationReport(ReportAsPage):
+class ConsolidationReport(AnsweredReport):
     """Which nodes can go, in which order. `str()` is the report as text."""
 
     policy: str
@@ -85,6 +85,7 @@ class ConsolidationReport(ReportAsPage):
     """`fixed point`, `limit`, `time` or `interrupted`."""
     assumptions: tuple[str, ...]
     nodes: tuple[NodeBeforeAfter, ...] = ()
+    asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     command: ClassVar[str] = "kubesched consolidate"
 
@@ -147,6 +148,7 @@ class ConsolidationReport(ReportAsPage):
 
     def to_dict(self) -> dict[str, Any]:
         return {
+            **self._about(),
             "policy": self.policy,
             "rules": self.rules,
             "nodes": {"before": self.n_nodes, "after": self.n_nodes - self._n_fewer},

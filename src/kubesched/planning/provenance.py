@@ -1,0 +1,80 @@
+"""What a report was made of: a hash of what was given, and how a record of it begins.
+
+Two reports with the same hash answered the same question about the same objects, under the same configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import kubesched
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.planning.catalogue import CATALOGUE_VERSION, Catalogue
+from kubesched.planning.html_report import ReportAsPage
+from kubesched.simulator.trial import LoadedWorld
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The objects are kept, and looked at when somebody asks for the hash."""
+
+    objects: tuple[KubeObject, ...] = ()
+    config: object = None
+    catalogue: Catalogue | None = None
+    question: Any = None
+    seed: int | None = None
+
+    @cached_property
+    def inputs_hash(self) -> str:
+        machines = None if self.catalogue is None else self.catalogue.to_dict()
+        kinds = [type(item).__name__ for item in self.objects]
+        parts = (kinds, self.objects, self.config, machines, self.question, self.seed)
+        written = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
+        return hashlib.sha256(written).hexdigest()[:_DIGITS]
+
+    @classmethod
+    def of_world(
+        cls, world: LoadedWorld, question: Any, catalogue: Catalogue | None = None, seed: int | None = None
+    ) -> Provenance:
+        """Asked about a world as it is now."""
+        cluster = world.cluster
+        pods = (info.pod for info in (*cluster.placed.values(), *cluster.pending.values()))
+        objects = (*cluster.table.nodes, *pods, *cluster.objects, *world.workloads, *world.bounds)
+        return cls(objects, world.config, catalogue, question, seed)
+
+
+UNASKED = Provenance()
+"""Of a report that nobody asked for: put together from parts."""
+
+
+class AnsweredReport(ReportAsPage):
+    """A report that knows what it was asked."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def asked(self) -> Provenance: ...
+
+    @property
+    def inputs_hash(self) -> str:
+        """Of the objects, the configuration and the question."""
+        return self.asked.inputs_hash
+
+    def _about(self) -> dict[str, Any]:
+        """How its record begins."""
+        record = {
+            "apiVersion": CATALOGUE_VERSION,
+            "kind": type(self).__name__,
+            "kubesched": kubesched.__version__,
+            "inputs": self.inputs_hash,
+        }
+        return record if self.asked.seed is None else {**record, "seed": self.asked.seed}
