@@ -29,6 +29,7 @@ from kubesched.planning.html_plots import (
 )
 from kubesched.planning.html_report import ReportPage
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
+from kubesched.simulator.report_tables import GONE
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
@@ -135,15 +136,14 @@ def explanation_tables(explanation: Explanation | None) -> dict[str, ColumnTable
 
 
 def _node_plots(found: ColumnTable) -> list[str]:
-    if len(found) <= MOST_TILES:
+    rows = [row for row in found.to_rows() if row.get("state") != GONE]
+    if len(rows) <= MOST_TILES:
         title = "Nodes before (pale) and after" if "fate" in found.kinds else "Nodes: what is requested of each"
-        return [node_map(title, [_tile(row._asdict()) for row in found.named()])]
+        return [node_map(title, [_tile(row) for row in rows])]
     plots = []
     for resource, unit in (("cpu", "milli"), ("memory", "bytes")):
-        amounts = zip(
-            found["name"], found[f"{resource}_requested_{unit}"], found[f"{resource}_allocatable_{unit}"], strict=True
-        )
-        full = [(str(name), float(asked or 0) / float(whole)) for name, asked, whole in amounts if whole]
+        asked, whole = f"{resource}_requested_{unit}", f"{resource}_allocatable_{unit}"
+        full = [(str(row["name"]), float(row[asked] or 0) / float(row[whole] or 1)) for row in rows if row[whole]]
         plots.append(shares(f"Requested {resource}, by node", full))
     return plots
 

@@ -212,31 +212,40 @@ def warning_section(report: SimulationReport, style: Style) -> list[str]:
     ]
 
 
-def autoscaling_section(report: SimulationReport, style: Style) -> list[str]:
-    """What the autoscaler did, and what the nodes cost."""
+def autoscaling_lines(report: SimulationReport) -> list[str]:
+    """What came of the autoscaler, in numbers: nodes, money, and how long pods waited."""
     record = report.autoscaling
     if record is None:
         return []
-    n_launched, n_removed = record.count(LAUNCHED), record.count(REMOVED)
-    did = f"{counted(n_launched, 'node')} launched, {n_removed} removed" if record.changes else "nothing to do"
-    numbers = f"{record.fewest_nodes} to {record.most_nodes} nodes at a time, {record.nodes_at_end} at the end"
-    lines = [f"{style.heading('Autoscaler')} {record.policy}: {did}; {numbers}."]
+    did = f"{counted(record.count(LAUNCHED), 'node')} launched, {record.count(REMOVED)} removed"
+    there = f"{record.fewest_nodes} to {record.most_nodes} at a time, {record.nodes_at_end} at the end"
+    lines = [f"Autoscaler {record.policy}: {did}; {there}."]
     if record.cost is not None:
         hours = report.ended_s / _AN_HOUR_S
         average = f", {record.cost / hours:.4g} an hour on average" if hours else ""
-        lines.append(
-            f"  The nodes cost {record.cost:.4g} {record.currency} in {readable_span(report.ended_s)}{average}."
-        )
+        lines.append(f"The nodes cost {record.cost:.4g} {record.currency} in {readable_span(report.ended_s)}{average}.")
+    rows = [row for row in report.pods.named() if row.scheduled_s is not None]
+    waits = sorted(w for row in rows if (w := float(row.scheduled_s) - float(row.created_s)) > 0)
+    if waits:
+        half, longest = readable_span(waits[(len(waits) - 1) // 2]), readable_span(waits[-1])
+        lines.append(f"{counted(len(waits), 'pod')} waited for a node: half of them up to {half}, all up to {longest}.")
+    return lines
+
+
+def autoscaling_section(report: SimulationReport, style: Style) -> list[str]:
+    """Which nodes came and went, and why."""
+    record = report.autoscaling
+    if record is None:
+        return []
     rows = [
         [_span(one.at_s), one.change, one.node, one.machine, one.why]
         for one in record.changes
         if style.wide or one.change in (LAUNCHED, REMOVED)
     ]
-    most = style.most(_ROWS_SHOWN)
-    shown = table(["AT", "CHANGE", "NODE", "MACHINE", "WHY"], rows[:most], indent=2, n_left=5)
-    n_more = len(rows) - len(rows[:most])
+    lines = table(["AT", "CHANGE", "NODE", "MACHINE", "WHY"], rows, indent=2, n_left=5)
     notes = [part for told in record.assumptions for part in wrapped(told, indent=2, hanging=0, width=style.width)]
-    return [*lines, *shown, *([f"  and {n_more} more (-o wide shows all)"] if n_more else []), *notes]
+    nothing = [style.heading("Autoscaler"), "  It had nothing to do."]
+    return [*(_cut("Autoscaler", lines, len(rows), style) or nothing), *notes]
 
 
 def node_section(report: SimulationReport, style: Style) -> list[str]:
@@ -345,6 +354,7 @@ def headline(report: SimulationReport) -> list[str]:
     return [
         f"{counted(summary['pods'], 'pod')} on {counted(summary['nodes'], 'node')}: {states}.",
         f"The run was {end}. Seed {summary['seed']}, ties by {_tie(summary['tie_break'])}.",
+        *autoscaling_lines(report),
     ]
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kubesched.explanation.layout import counted
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod
@@ -393,9 +394,12 @@ class AutoscaledCluster:
     def _assumptions(self) -> Sequence[str]:
         told: list[str] = []
         if self._n_foreign:
-            told.append(f"{self._n_foreign} nodes are no machines of the catalogue: the autoscaler leaves them alone.")
+            verb = "is no machine" if self._n_foreign == 1 else "are no machines"
+            told.append(
+                f"{counted(self._n_foreign, 'node')} {verb} of the catalogue, and the autoscaler does not touch them."
+            )
         if self._priced is not None and self._prices.unknown:
-            told.append(f"{len(self._prices.unknown)} nodes have no price and count as free of charge.")
+            told.append(f"{counted(len(self._prices.unknown), 'node')} without a price: free of charge here.")
         told.append(f"A machine takes {self.autoscaler.boot_s:g} s to boot, and is paid for from its launch on.")
         return told
 
