@@ -109,8 +109,8 @@ def _foreign_scheduler(explanation: Explanation) -> Cause:
     meant = f"Did you mean {used}? " if get_close_matches(wanted, [used], 1, 0.88) else ""
     return Cause(
         CauseKind.FOREIGN_SCHEDULER,
-        f'it asks for the scheduler "{wanted}", which is not configured here: only that one places it',
-        f'{meant}See whether "{wanted}" runs; below is what "{used}" would decide.',
+        f'its scheduler "{wanted}" is not configured here',
+        f'{meant}Check that it is running. Nodes are shown as "{used}" sees them.',
         fields={"schedulerName": wanted, "answeredBy": used},
     )
 
@@ -229,7 +229,7 @@ def cause_and_groups(
     """The cause, and the groups in the order in which they help: the nodes that the cause speaks of first."""
     of_pod = cause_of_pod(explanation)
     decision = explanation.decision
-    if explanation.placed_on and decision is not None and not explanation.is_stand_in:
+    if explanation.placed_on and decision is not None:
         return cause_of_place(explanation, groups), tuple(groups)
     if decision is None or explanation.fits or not groups:
         return of_pod or _fits(explanation), tuple(groups)

@@ -106,6 +106,9 @@ def cause_of_place(explanation: Explanation, groups: Sequence[RejectedNodes]) ->
     node, decision = explanation.placed_on, explanation.decision
     assert decision is not None
     then = _then(node, explanation.recorded)
+    if explanation.is_stand_in:
+        wanted, used = explanation.pod.spec.scheduler_name, explanation.scheduler.profile.scheduler_name
+        then = f'is on {node}; its scheduler "{wanted}" is not configured here, so this is as "{used}" sees it'
     fields: dict[str, Any] = {"node": node, "scores": "now" if explanation.recorded is None else "recorded"}
     if node not in explanation.cluster.table.rows:
         return Cause(CauseKind.BOUND, f"{then}; that node does not exist any more", fields=fields)

@@ -77,10 +77,18 @@ VERDICTS = [
     pytest.param(
         [make.node("a"), make.pod("p", spec={"schedulerName": "other"})],
         [
-            'Pod default/p is pending: it asks for the scheduler "other", which is not configured here: only that one '
-            'places it. See whether "other" runs; below is what "default-scheduler" would decide.',
+            'Pod default/p is pending: its scheduler "other" is not configured here. Check that it is running. Nodes '
+            'are shown as "default-scheduler" sees them.',
         ],
         id="where another scheduler is asked for, that comes first",
+    ),
+    pytest.param(
+        [make.node("a"), make.pod("p", spec={"schedulerName": "other", "nodeName": "a"})],
+        [
+            'Pod default/p is on a; its scheduler "other" is not configured here, so this is as "default-scheduler" '
+            "sees it; it would go there again today, with 397 points.",
+        ],
+        id="a bound pod of another scheduler is not pending",
     ),
 ]
 
