@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from harness.group_comparison.composite_scenarios import draw
+from harness.group_comparison.demanding_scenarios import draw
 from harness.group_comparison.outcomes import Outcome, outcome_of
 from harness.group_comparison.playing import Scheduler, play
 from harness.group_comparison.scenarios import SETS, VERSIONS, Scenario, Version

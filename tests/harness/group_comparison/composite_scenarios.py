@@ -1,25 +1,16 @@
-"""Scenarios of v1.37 alone: groups of groups, and groups that say whether they preempt; and how all are drawn.
+"""Scenarios of v1.37 alone: groups of groups, and groups that say whether they preempt.
 
 Groups are named in the order in which they are created, so that it does not matter whether that took a second.
 
-Next: `playing`.
+Next: `demanding_scenarios`.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.group_comparison.scenarios import CALM, Manifest, Scenario, ScenarioDraw, Step
-
-
-def draw(set_name: str, count: int, seed: int) -> list[Scenario]:
-    """The same for the same arguments."""
-    return [
-        CompositeDraw(f"{set_name}{number:02d}", random.Random(f"{seed}/{set_name}/{number}")).of(set_name)
-        for number in range(count)
-    ]
+from harness.group_comparison.scenarios import CALM, Manifest, ScenarioDraw, Step
 
 
 def zone_key(name: str) -> str:

@@ -52,11 +52,13 @@ _PLURALS = {
     "PodDisruptionBudget": "poddisruptionbudgets",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",
+    "PersistentVolume": "persistentvolumes",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
     "DeviceClass": "deviceclasses",
     "PriorityClass": "priorityclasses",
     "Namespace": "namespaces",
 }
-_OF_CLUSTER = {"Node", "ResourceSlice", "DeviceClass", "PriorityClass", "Namespace"}
+_OF_CLUSTER = {"Node", "PersistentVolume", "ResourceSlice", "DeviceClass", "PriorityClass", "Namespace"}
 _GROUP_VERSIONS = {
     "CompositePodGroup": "scheduling.k8s.io/v1alpha3",
     "PodDisruptionBudget": "policy/v1",
@@ -66,6 +68,7 @@ _GROUP_VERSIONS = {
     "DeviceClass": "resource.k8s.io/v1",
 }
 _PROBE = "probe"
+_WITH_CLAIMS = ("ResourceClaim", "PersistentVolumeClaim")
 
 _encode = msgspec.json.encode
 
@@ -191,6 +194,9 @@ class _Stage:
         for manifest in step.created:
             if manifest["kind"] == "Pod":
                 self._made[name].add(manifest["metadata"]["name"])
+            if manifest["kind"] == "PersistentVolume":
+                claim = {**manifest["spec"]["claimRef"], "namespace": namespace}
+                manifest = {**manifest, "spec": {**manifest["spec"], "claimRef": claim}}
             await self._create(written_for(manifest, self._version), namespace)
             if "status" in manifest and manifest["kind"] == "PodDisruptionBudget":
                 place = self._path("PodDisruptionBudget", namespace, manifest["metadata"]["name"]) + "/status"
@@ -244,13 +250,19 @@ class _Stage:
             for group in (await self._read(self._path("PodGroup", namespace)))["items"]:
                 await self._patch(self._path("PodGroup", namespace, group["metadata"]["name"]),
                                   {"metadata": {"finalizers": None}})  # fmt: skip
-            for kind in ("PodDisruptionBudget", "ResourceClaim", *self._version.composites):
+            for kind in ("PodDisruptionBudget", *_WITH_CLAIMS, *self._version.composites):
                 await self._delete(self._path(kind, namespace))
-            for claim in (await self._read(self._path("ResourceClaim", namespace)))["items"]:
-                await self._patch(self._path("ResourceClaim", namespace, claim["metadata"]["name"]),
-                                  {"metadata": {"finalizers": None}})  # fmt: skip
-        for kind in ("Node", "ResourceSlice"):
+            for kind in _WITH_CLAIMS:
+                await self._let_go(kind, namespace)
+        for kind in ("Node", "ResourceSlice", "PersistentVolume"):
             await self._delete(self._path(kind), {"labelSelector": SCENARIO})
+        await self._let_go("PersistentVolume")
+
+    async def _let_go(self, kind: str, namespace: str = "") -> None:
+        """What was deleted goes: no controller is there that would take its finalizers away."""
+        for item in (await self._read(self._path(kind, namespace), {"labelSelector": SCENARIO}))["items"]:
+            place = self._path(kind, namespace, item["metadata"]["name"])
+            await self._patch(place, {"metadata": {"finalizers": None}})
 
     def _path(self, kind: str, namespace: str = "", name: str = "") -> str:
         """Without a namespace, of all."""

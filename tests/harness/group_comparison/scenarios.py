@@ -50,6 +50,7 @@ VERSIONS = {
             "topology": (*_GANGS, _RACKS),
             "preempt": (*_GANGS, _WHOLE),
             "all": (*_GANGS, _RACKS, _WHOLE, _CLAIMS),
+            "demands": (*_GANGS, _RACKS),
         },
     ),
     "1.37": Version(
@@ -59,13 +60,14 @@ VERSIONS = {
             "topology": ("GenericWorkload", _RACKS),
             "preempt": ("GenericWorkload",),
             "all": ("GenericWorkload", _RACKS, _CLAIMS),
+            "demands": ("GenericWorkload", _RACKS),
             "composite": ("GenericWorkload", _RACKS, "CompositePodGroup"),
             "policy": ("GenericWorkload", _RACKS, "CompositePodGroup", "PodGroupPreemptionPolicy"),
         },
         ("CompositePodGroup",),
     ),
 }
-SETS = tuple(VERSIONS["1.37"].gates)
+SETS = tuple(dict.fromkeys(name for version in VERSIONS.values() for name in version.gates))
 
 
 def written_for(manifest: Manifest, version: Version) -> Manifest:

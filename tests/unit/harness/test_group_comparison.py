@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.group_comparison.composite_scenarios import draw
+from harness.group_comparison.demanding_scenarios import draw
 from harness.group_comparison.outcomes import outcome_of
 from harness.group_comparison.playing import Played
 from harness.group_comparison.scenarios import SETS, VERSIONS, written_for
