@@ -39,7 +39,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
     "shapes",
     multiple=True,
     metavar="CPU/MEMORY",
-    help="Count pods that request this much: 500m/1Gi, or cpu=1,nvidia.com/gpu=1. Repeatable.",
+    help="Count pods that request this much: 500m/1Gi, or cpu=1,nvidia.com/gpu=1. Several: 500m/1Gi,2/8Gi. Repeatable.",
 )
 @click.option(
     "--workload",
@@ -68,7 +68,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
     "--by",
     multiple=True,
     metavar="zone|pool|namespace|LABEL",
-    help="Also count for each group of nodes, or in each namespace, separately. Repeatable.",
+    help="Also count for each group of nodes, or in each namespace, separately; several with commas. Repeatable.",
 )
 @click.option("--nodes", default="", metavar="SELECTOR", help="Use only nodes with these labels: pool=workers.")
 @click.option("--exclude-nodes", default="", metavar="SELECTOR", help="Leave out nodes with these labels.")
@@ -160,6 +160,8 @@ def capacity(
         return
     if step is not None:
         raise click.UsageError("--step needs --inflate")
+    shapes = tuple(one for text in shapes for one in (text.split(",") if "=" not in text else [text]))
+    by = tuple(one for text in by for one in text.split(","))
     if pod is None and not shapes and not workloads and not app_files and every is None:
         raise click.UsageError("a pod is needed: --pod FILE, --shape 500m/1Gi, or --workload deployment/shop/web")
     with told_in_a_line():

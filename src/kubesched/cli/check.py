@@ -124,6 +124,9 @@ def _init(dump: str | None, change: str, path: Path) -> None:
         raise click.UsageError("check init needs the dump of the cluster: -f dump.json")
     if path.exists():
         raise InputError(f"{path}: exists already; --to names another file")
-    text = first_check(load(dump), f"file: {dump}", change, path.name)
+    cluster = load(dump)
+    if not cluster.nodes:
+        raise InputError(f"{dump}: there are no nodes")
+    text = first_check(cluster, f"file: {dump}", change, path.name)
     write_files({str(path): text.encode()})
     click.echo(f"{path}: written; kubesched check {path} runs it")

@@ -15,6 +15,7 @@ from kubesched.cli.planning import (
     NO_EXIT,
     asked_catalogue,
     catalogue_options,
+    is_given,
     premise_options,
     print_report,
     report_options,
@@ -83,6 +84,8 @@ def compare(
     from kubesched.planning.resizing import read_usage
     from kubesched.simulator.options import SimulationOptions
 
+    if until_ci is not None and is_given("seeds"):
+        raise click.UsageError("--until-ci says how many seeds there are: not beside --seeds")
     how_many = HowMany(seeds, None if until_ci is None else _share(until_ci))
     with told_in_a_line():
         asked = [_variant(text) for text in variants]

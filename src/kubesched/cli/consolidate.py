@@ -139,12 +139,12 @@ def consolidate(
         catalogue = asked_catalogue(catalogues, prices, world.node_makers)
         if nodes:
             asked_about = dry_run(Consolidation(world, catalogue, request), world, nodes, rules)
-            print_report(asked_about, output, table if table in asked_about.tables else "pods")
+            print_report(asked_about, output, table)
             can_go = asked_about.can_go
         else:
             with interruptible() as is_interrupted, shown_steps("consolidating") as told:
                 report = Consolidation(world, catalogue, request, is_interrupted=is_interrupted, told=told).report()
-            print_report(report, output, table if table in report.tables else "steps")
+            print_report(report, output, table)
             can_go = bool(report.steps)
             if is_exit_code and not can_go and report.stopped in ("time", "interrupted"):
                 sys.exit(UNDECIDED_EXIT)

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
+from click.core import ParameterSource
 
 from kubesched.cli.live import ServerChoice, live_option, server_options
 from kubesched.cli.output import (
@@ -237,6 +238,21 @@ def report_options(tables: Sequence[str], *further: str) -> Callable[[Callable[.
     return with_options
 
 
+def is_given(parameter: str) -> bool:
+    """Whether the command line says it, rather than the default."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source not in (None, ParameterSource.DEFAULT)
+
+
+def chosen_table(tables: Mapping[str, ColumnTable], name: str) -> str:
+    """The one that is asked for; by default, the first that this report has."""
+    if name in tables:
+        return name
+    if is_given("table"):
+        raise click.UsageError(f"--table {name} is not in this report, which has {', '.join(tables)}")
+    return next(iter(tables))
+
+
 def print_report(report: PlanningReport, output: str, table: str) -> None:
     """And writes the page, if one is asked for; nothing, if something was guessed and nothing is to be."""
     from kubesched.planning.report_pages import planning_page
@@ -245,7 +261,7 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
     elif output == "csv":
-        print_csv(report.tables[table])
+        print_csv(report.tables[chosen_table(report.tables, table)])
     elif output == "markdown":
         print_markdown(report.headline, report.tables, report.assumptions)
     elif output == "html":

@@ -148,7 +148,9 @@ def _own_shape(entry: _ShapeEntry, reserve: SystemReserve, source: str) -> Shape
         raise CatalogueError(source, "shape", "name: must not be empty")
     if entry.capacity is None and entry.allocatable is None:
         raise CatalogueError(source, where, "capacity: missing, and so is allocatable")
-    capacity = machine_amounts(entry.capacity or entry.allocatable or {}, source, where, "capacity")
+    capacity = machine_amounts(
+        entry.capacity or entry.allocatable or {}, source, where, "capacity" if entry.capacity else "allocatable"
+    )
     if entry.allocatable is not None:
         allocatable = machine_amounts(entry.allocatable, source, where, "allocatable")
     else:

@@ -19,6 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.layout import counted
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import LoadedCluster
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Container, Node, Pod, PodSpec, ReplicationController
@@ -314,7 +315,7 @@ class CheckRun:
                 else grows * _HOURS_A_MONTH <= float(limit) + _ROUNDING
             )
         except ValueError:
-            raise CheckError(f'{self.source}: checks: cost.atMost: "{limit}" is neither +5% nor an amount') from None
+            raise CheckError(f'atMost: "{limit}" is neither +5% nor an amount') from None
         if prices[0].are_counted:  # nobody says what a node costs: each counts as one
             amount = f"{grows:+.2f} nodes"
         else:
@@ -369,7 +370,11 @@ class CheckRun:
 
 def _answer(run: CheckRun, case: tuple[int, int]) -> _Answer:
     place, seed = case
-    return run.answer(run.asked.checks[place], seed)
+    rule = run.asked.checks[place]
+    try:
+        return run.answer(rule, seed)
+    except KubeschedError as error:
+        raise CheckError(f"{run.source}: checks[{place}].{rule.kinds[0]}: {error}") from None
 
 
 def _for_all_seeds(rule: Rule, answers: Sequence[_Answer]) -> RuleResult:

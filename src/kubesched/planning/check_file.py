@@ -150,7 +150,11 @@ def _validate(path: Path, found: CheckFile) -> None:
         for index, source in enumerate(sources):
             if bool(source.file) == bool(source.dir):
                 raise CheckError(f"{path}: {name}[{index}]: one of file and dir is expected")
+    names: set[str] = set()
     for index, rule in enumerate(found.checks):
+        if rule.name in names:
+            raise CheckError(f'{path}: checks[{index}].name: there is a check "{rule.name}" already')
+        names.add(rule.name)
         at = f"{path}: checks[{index}]"
         if len(rule.kinds) != 1:
             raise CheckError(f"{at}: exactly one of {', '.join(RULES)} is expected")

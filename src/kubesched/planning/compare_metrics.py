@@ -17,7 +17,7 @@ from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.workloads.pod_states import POD_PENDING
-from kubesched.planning.catalogue import NANOS, Catalogue, NodePrices
+from kubesched.planning.catalogue import NANOS, PRICE, Catalogue, NodePrices
 from kubesched.planning.optimal import resource_use
 from kubesched.planning.resizing import PodUsage
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -77,6 +77,9 @@ def chosen_metrics(names: Sequence[str], *, has_prices: bool, has_usage: bool, i
             raise CompareError(f'metric "{name}" is none of {", ".join(_BY_NAME)}{did_you_mean(name, _BY_NAME)}')
     if RISK in names and not has_usage:
         raise CompareError(f"metric {RISK} needs a usage file")
+    for name in (COST, COST_NEEDED):
+        if name in names and not has_prices:
+            raise CompareError(f"metric {name} needs prices: a catalogue, or the annotation {PRICE} of nodes")
     if names:
         return tuple(metric for metric in METRICS if metric.name in names)
     left_out = {

@@ -138,6 +138,8 @@ class UpgradePlayer:
     ) -> UpgradeReport:
         """Raises UpgradeError, CatalogueError and NoSuchGroupError."""
         nodes = self._nodes()
+        if find_surge and strategy.reboots:
+            raise UpgradeError("no surge can be looked for: with preset reboot the same nodes come back, and no others")
         if self.to_shape is not None:
             if self.catalogue is None:
                 raise UpgradeError("a shape is of a catalogue, and none was given")
@@ -146,7 +148,7 @@ class UpgradePlayer:
         outcome = self._played(nodes, strategy)
         others = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
         orders = [one for one in self._all_played(others) if not one.is_stopped]
-        surges = list(self._surges(nodes, strategy)) if find_surge and not strategy.reboots else []
+        surges = list(self._surges(nodes, strategy)) if find_surge else []
         rate = sum(map(prices.of, nodes)) // len(nodes)
         return UpgradeReport(
             pool=self.pool,

@@ -197,3 +197,79 @@ def test_a_pool_that_nobody_knows(command: str) -> None:
 )
 def test_a_question_that_cannot_be_asked(command: str, more: list[str], told: str) -> None:
     assert told in the_one_line(run(command, "cluster.json", more))
+
+
+CHECK = {
+    "apiVersion": "kubesched.dev/v1alpha1",
+    "kind": "Check",
+    "metadata": {"name": "gate"},
+    "cluster": {"file": "cluster.json"},
+    "change": [{"file": "change.json"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("consolidate --budget 101%", 'budget "101%" is neither a number of nodes nor a percentage up to 100%'),
+        ("consolidate -o csv --table pods", "--table pods is not in this report, which has steps, moves, kept, nodes"),
+        ("consolidate --node n1 -o csv --table steps", "--table steps is not in this report, which has pods, blockers"),
+        ("upgrade --preset reboot --find-surge", "no surge can be looked for: with preset reboot"),
+        ("compare --variant a --variant b --metrics cost", "metric cost needs prices: a catalogue, or the annotation"),
+        ("compare --variant a --variant b --seeds 3 --until-ci 1%", "--until-ci says how many seeds there are"),
+        ("capacity --shapes 500m/1Gi,2/x", 'shape "2/x" is not of the form'),
+        ("capacity --shapes 500m/1Gi,", 'shape "" is not of the form'),
+        ("capacity --shape 1/1Gi --by zone,rack", 'no node has the label "rack"'),
+    ],
+)
+def test_contradictory_and_impossible_questions(command: str, told: str) -> None:
+    name, *rest = command.split()
+    result = CliRunner().invoke(main, [name, "-f", "cluster.json", *rest])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1
+    assert told in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ([{"outage": {"every": "rack"}}], 'check.json: checks[0].outage: no node has the label "rack"'),
+        ([{"fits": {}}, {"upgrade": {"preset": "azure"}}], 'check.json: checks[1].upgrade: there is no preset "azure"'),
+        ([{"cost": {"atMost": "a lot"}}], 'check.json: checks[0].cost: atMost: "a lot" is neither +5% nor an amount'),
+        ([{"name": "a", "fits": {}}, {"name": "a", "fits": {}}], 'checks[1].name: there is a check "a" already'),
+    ],
+)
+def test_a_check_that_cannot_be_asked_is_named(checks: list[dict[str, Any]], told: str) -> None:
+    write("change.json", pod())
+    named = [{"name": f"check {n}", **one} for n, one in enumerate(checks)]
+    Path("check.json").write_text(json.dumps({**CHECK, "checks": named}))
+    result = CliRunner().invoke(main, ["check", "check.json"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_first_check_is_written_for_a_cluster_without_nodes() -> None:
+    write("pods.json", pod())
+    result = CliRunner().invoke(main, ["check", "init", "-f", "pods.json"])
+    assert (result.exit_code, result.stderr) == (2, "error: pods.json: there are no nodes\n")
+    assert not Path("check.yaml").exists()
+
+
+def test_the_field_of_a_catalogue_is_the_one_that_is_written() -> None:
+    broken = catalogue()
+    broken["shapes"][0] = {"name": "m", "allocatable": {"cpu": "many", "memory": "1Gi"}, "price": 1}
+    Path("broken.json").write_text(json.dumps(broken))
+    result = CliRunner().invoke(main, ["catalogue", "show", "broken.json"])
+    assert result.exit_code == 2
+    assert "broken.json: shape m: allocatable.cpu: " in result.stderr
+
+
+def test_shapes_and_groups_may_be_lists() -> None:
+    several = CliRunner().invoke(
+        main, ["capacity", "-f", "cluster.json", "--shapes", "500m/1Gi,1/2Gi", "--by", "zone,pool", "-o", "csv"]
+    )
+    assert several.exit_code == 0, several.output
+    rows = [line.split(",")[:2] for line in several.stdout.splitlines()[1:]]
+    assert rows == [[pod, group] for pod in ("500m-1Gi", "1-2Gi") for group in ("all", "zone=a", "pool=p")]

@@ -346,8 +346,8 @@ class BudgetError(KubeschedError, ValueError):
 def nodes_allowed(budget: str, n_nodes: int, n_not_ready: int) -> int:
     """How many nodes of a pool may be disrupted at a time: percentages round up; what is not ready counts already."""
     text = budget.removesuffix("%")
-    if not text.isdecimal():
-        raise BudgetError(f'budget "{budget}" is neither a number of nodes nor a percentage')
+    if not text.isdecimal() or (budget.endswith("%") and int(text) > 100):
+        raise BudgetError(f'budget "{budget}" is neither a number of nodes nor a percentage up to 100%')
     most = ceil(n_nodes * int(text) / 100) if budget.endswith("%") else int(text)
     return max(0, most - n_not_ready)
 
