@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from random import Random
-from time import thread_time_ns
 from typing import TypeVar
 
 from kubesched.k8s.model.core import Pod
@@ -42,10 +41,14 @@ def at_random(batches: Iterable[Sequence[Pod]], per_second: int, seed: str) -> A
 
 
 def run_arrivals(
-    world: BenchWorld, catch_up: Callable[[], None], arrivals: Arrivals, measured: Collection[PodKey]
+    world: BenchWorld,
+    catch_up: Callable[[], None],
+    arrivals: Arrivals,
+    measured: Collection[PodKey],
+    clock_ns: Callable[[], int],
 ) -> dict[PodKey, int]:
-    """Nanoseconds from the arrival of each measured pod until its binding was sent. `catch_up` does what is due
-    besides, free of charge."""
+    """Nanoseconds from the arrival of each measured pod until its binding was sent, by this clock. `catch_up` does what
+    is due besides, free of charge."""
     arrived_s: dict[PodKey, float] = {}
     waited_ns: dict[PodKey, int] = {}
     coming: deque[_Told] = deque()
@@ -70,11 +73,11 @@ def run_arrivals(
         world.now_s = start_s + now_s
         catch_up()
         while (told := _next_by(now_s, coming, answers)) is not None:
-            now_s += _charged(told)[0]
+            now_s += _charged(clock_ns, told)[0]
             world.now_s = start_s + now_s
         until_s, has_more = now_s + SLICE_S, True
         while has_more and now_s < until_s:
-            took_s, has_more = _charged(partial(world.loop.schedule_one, start_s + now_s))
+            took_s, has_more = _charged(clock_ns, partial(world.loop.schedule_one, start_s + now_s))
             now_s += took_s
             if world.loop.should_send_first():
                 break
@@ -89,8 +92,8 @@ def _next_by(now_s: float, coming: deque[_Told], answers: deque[_Told]) -> Calla
     return first.popleft()[1] if first is not None and first[0][0] <= now_s else None
 
 
-def _charged(do: Callable[[], _Result]) -> tuple[float, _Result]:
-    """How many seconds of the processor it took, and what came of it."""
-    began_ns = thread_time_ns()
+def _charged(clock_ns: Callable[[], int], do: Callable[[], _Result]) -> tuple[float, _Result]:
+    """How many seconds it took, and what came of it."""
+    began_ns = clock_ns()
     result = do()
-    return (thread_time_ns() - began_ns) / 1e9, result
+    return (clock_ns() - began_ns) / 1e9, result

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Protocol
 
 import numpy as np
@@ -353,6 +353,8 @@ class BenchSettings:
     keeps_classes: bool = True
     plugin_files: tuple[str, ...] = ()
     """Python files with plugins to run beside the others."""
+    clock_ns: Callable[[], int] = thread_time_ns
+    """Where pods arrive at random times, what the loop's steps take. By the processor's time no two runs are alike."""
 
 
 class NotPlacedError(KubeschedError):
@@ -362,6 +364,7 @@ class NotPlacedError(KubeschedError):
 class BenchRun:
     def __init__(self, workload: BenchWorkload, settings: BenchSettings, progress: Progress | None = None) -> None:
         self.workload = workload
+        self.clock_ns = settings.clock_ns
         self.factory = ObjectFactory()
         self.measurement = Measurement()
         assembled = _assembled(workload, settings.plugin_files)

@@ -141,7 +141,7 @@ def arrive_pods(run: BenchRun, number: int, operation: ArrivePodsOp) -> None:
     plain = at_random(([pod] for pod in pods), per_s, "measured")
     beside = at_random(bunches, besides_per_s, "beside")
     measured = {pod.pod_key for pod in pods}
-    run.waited_ns = run_arrivals(run.world, run.driver.catch_up, (*plain, *beside), measured)
+    run.waited_ns = run_arrivals(run.world, run.driver.catch_up, (*plain, *beside), measured, run.clock_ns)
     run.measurement.took_ns.extend(run.waited_ns.values())
     run.wait_until_bound([pod.pod_key for pod in (*pods, *besides)], where)
     run.measurement.close()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_files import MEASURED, placements, run_of, workload_of
 
-from kubesched.simulator.bench import arrivals
 from kubesched.simulator.bench.arrivals import at_random
 from kubesched.simulator.bench.operations import WorkloadError
-from kubesched.simulator.bench.run import DECISION_S
-from kubesched.simulator.bench.runner import run_workload
+from kubesched.simulator.bench.run import DECISION_S, BenchRun, BenchSettings
+from kubesched.simulator.bench.runner import run_operations, run_workload
 
 NODES = {"opcode": "createNodes", "count": 3, "nodeTemplatePath": "node.yaml"}
 PODS = {"opcode": "createPods", "count": 4, "podTemplatePath": "pod.yaml"}
@@ -366,11 +366,12 @@ def test_the_same_pods_come_at_the_same_times_whatever_comes_beside_them(tmp_pat
     assert list(at_random([[]] * 3, 5, "measured")) == list(at_random([[]] * 3, 5, "measured"))
 
 
-def test_who_comes_behind_others_waits_for_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_who_comes_behind_others_waits_for_them(tmp_path: Path) -> None:
     """Each call takes a tenth of a second here, and all come at once."""
-    ticks = itertools.count(0, 10**8)
-    monkeypatch.setattr(arrivals, "thread_time_ns", lambda: next(ticks))
-    run = run_of(tmp_path, [NODES, {**ARRIVALS, "perSecond": 10**9, "besidesPerSecond": 0}])
+    ticking = BenchSettings(clock_ns=partial(next, itertools.count(0, 10**8)))
+    operations = [NODES, {**ARRIVALS, "perSecond": 10**9, "besidesPerSecond": 0}]
+    run = BenchRun(workload_of(tmp_path, operations), ticking)
+    run_operations(run)
     # Four are told, then one after the other is decided. What became of the first two (an answer, and what a watch
     # sees) is heard of before the third.
     assert [round(ns / 10**8) for ns in run.waited_ns.values()] == [5, 6, 11, 12]
