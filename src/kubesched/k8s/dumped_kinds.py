@@ -109,15 +109,15 @@ def missing_kinds(
     for one in absent:
         naming = None if one.named is None else next(one.named(by_kind), None)
         if one.is_always_there:
-            told.append(f"{source}: no {_plural(one)}, and every cluster has some: not dumped; {one.follows}")
+            told.append(f"{source}: no {_plural(one)}, although every cluster has some: not dumped; {one.follows}")
         elif naming is not None:
-            told.append(f"{source}: no {_plural(one)}, but {naming}: not dumped; {one.follows}")
+            told.append(f"{source}: no {_plural(one)}, although {naming}: not dumped; {one.follows}")
         elif one.named is None:
             unclear.append(one)
     if told and unclear:
-        told.append(f"{source}: nor {_listed(unclear)}, perhaps not dumped either: none are assumed")
+        told.append(f"{source}: {_listed(unclear)} may be missing, too: none are assumed")
     if told:
-        told.append("a dump with all kinds: kubesched snapshot -o FILE, or see docs/guides/dump.md")
+        told.append("to dump all kinds: kubesched snapshot -o FILE, or see docs/guides/dump.md")
     return told
 
 
@@ -130,7 +130,7 @@ def _plural(absence: Absence) -> str:
 
 def _listed(absences: Sequence[Absence]) -> str:
     names = [_plural(one) for one in absences]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _owned_by(owner: type[KubeObject], *kinds: type[KubeObject]) -> Named:

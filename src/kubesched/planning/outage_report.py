@@ -354,8 +354,8 @@ def _why_stopped(report: OutageReport) -> str:
 def _unplayed(report: OutageReport) -> list[str]:
     if not report.n_unplayed or report.survives:
         return []
-    why = "The time was over (stopped: time)" if report.stopped == "time" else "It was interrupted"
-    return [f"{why}: {counted(report.n_unplayed, 'case')} more {_were(report.n_unplayed)} not played."]
+    why = "Out of time (stopped: time)" if report.stopped == "time" else "Interrupted"
+    return [f"{why}: {counted(report.n_unplayed, 'more case')} {_were(report.n_unplayed)} not simulated."]
 
 
 def _were(n: int) -> str:

@@ -213,8 +213,8 @@ def _numbers(report: UpgradeReport, one: UpgradeOutcome) -> list[str]:
     wait = f", the longest for {readable_span(one.longest_wait_s)}" if one.most_pending else ""
     extra = f"{one.extra_node_hours:.1f} hours of extra nodes"
     cost = "" if report.extra_cost is None else f", {money(report.extra_cost, report.currency).removesuffix('/h')}"
-    why = "Stopped: time" if report.stopped == "time" else "It was interrupted"
-    left = [f"{why}: not all other ways were played."] if report.stopped and one.finishes else []
+    why = "Out of time (stopped: time)" if report.stopped == "time" else "Interrupted"
+    left = [f"{why}: not all alternatives were simulated."] if report.stopped and one.finishes else []
     return [
         *left,
         f"{moves}{forced}; at most {counted(one.most_pending, 'pod')} pending at once{wait}.",

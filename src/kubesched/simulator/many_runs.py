@@ -10,6 +10,7 @@ import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import get_context
 from typing import Any, TypeVar
@@ -56,13 +57,24 @@ _task: tuple[Callable[[Any, Any], Any], Any] | None = None
 def _in_processes(packed: bytes, cases: Sequence[Any], jobs: int) -> Iterator[Any]:
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_take_up, initargs=(packed,)) as processes:
-        yield from processes.map(_work_on, cases)
+        with _interrupts_blocked():
+            results = processes.map(_work_on, cases)
+        yield from results
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """For good in workers that start in here: Ctrl-C is the business of the process that asked, which may want
+    what was done so far. Here it comes through afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _take_up(packed: bytes) -> None:
-    """Ctrl-C is the business of the process that asked: it may want what was done so far."""
     global _task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _task = pickle.loads(packed)
 
 

@@ -18,7 +18,7 @@ from kubesched.testing import make
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "guides" / "dump.md").read_text()
-HINT = "warning: a dump with all kinds: kubesched snapshot -o FILE, or see docs/guides/dump.md"
+HINT = "warning: to dump all kinds: kubesched snapshot -o FILE, or see docs/guides/dump.md"
 
 
 def run(*arguments: str | Path) -> Result:
@@ -116,9 +116,9 @@ def test_what_a_snapshot_was_not_allowed_to_read_is_told_with_what_follows(tmp_p
 def test_a_kind_that_others_name_was_not_dumped(tmp_path: Path) -> None:
     path = dump(tmp_path / "dump.json", *ALWAYS_THERE, make.node("n"), make.pod("p"), CLAIM)
     assert run("explain", "p", "-f", path).stderr.splitlines() == [
-        f"warning: {path}: no StorageClasses, but PersistentVolumeClaim default/data names fast: not dumped; "
+        f"warning: {path}: no StorageClasses, although PersistentVolumeClaim default/data names fast: not dumped; "
         "claims cannot be provisioned",
-        f"warning: {path}: nor PodDisruptionBudgets, CSIDrivers or VolumeAttachments, perhaps not dumped either: "
+        f"warning: {path}: PodDisruptionBudgets, CSIDrivers and VolumeAttachments may be missing, too: "
         "none are assumed",
         HINT,
     ]
@@ -128,7 +128,8 @@ def test_a_kind_that_every_cluster_has_was_not_dumped(tmp_path: Path) -> None:
     path = dump(tmp_path / "dump.json", make.node("n"), make.pod("p"), *ALWAYS_THERE[1:])
     told = run("explain", "p", "-f", path).stderr.splitlines()
     assert told[0] == (
-        f"warning: {path}: no Namespaces, and every cluster has some: not dumped; namespace selectors match nothing"
+        f"warning: {path}: no Namespaces, although every cluster has some: not dumped; "
+        "namespace selectors match nothing"
     )
     assert told[-1] == HINT
 
@@ -139,7 +140,7 @@ def test_what_only_simulations_need_is_told_to_them(tmp_path: Path) -> None:
     path = dump(tmp_path / "dump.json", *ALWAYS_THERE, make.node("n"), pod)
     assert run("explain", "p", "-f", path).stderr == ""
     (line, *_) = run("simulate", "-f", path).stderr.splitlines()
-    assert "no DaemonSets, but Pod default/p belongs to DaemonSet agent: not dumped; new nodes get no pods" in line
+    assert "no DaemonSets, although Pod default/p belongs to DaemonSet agent: not dumped; new nodes get no pods" in line
 
 
 def test_a_dump_that_has_no_trace_of_a_kind_is_believed(tmp_path: Path) -> None:

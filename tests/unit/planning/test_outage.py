@@ -119,7 +119,7 @@ def test_what_was_played_before_ctrl_c_is_told_and_that_it_is_not_all() -> None:
     n_looks = next(n for n in range(10, 200) if len(played("3", n).results) == 1)
     bad = played("3", n_looks)
     assert str(bad).startswith("Does not survive the loss of zone=a")
-    assert "It was interrupted: 2 cases more were not played." in str(bad)
+    assert "Interrupted: 2 more cases were not simulated." in str(bad)
     assert played("1", n_looks).headline == (
         "Not known: interrupted after 1 of 3 cases, none of which leaves pods without a node."
     )

@@ -153,8 +153,8 @@ def test_after_ctrl_c_it_says_how_far_it_was_played_and_what_else_was() -> None:
     n_looks = next(n for n in range(5, 500) if played(n).finishes)
     first_done = played(n_looks)
     assert (first_done.stopped, first_done.orders) == ("interrupted", ())
-    assert "It was interrupted: not all other ways were played." in str(first_done)
-    assert "Stopped: time: not all other" in str(replace(first_done, stopped="time"))
+    assert "Interrupted: not all alternatives were simulated." in str(first_done)
+    assert "Out of time (stopped: time): not all alternatives" in str(replace(first_done, stopped="time"))
 
 
 def test_only_the_pool_is_upgraded() -> None:

@@ -150,7 +150,7 @@ def test_a_dump_without_a_kind_is_told_so(tmp_path: Path) -> None:
     with pytest.warns(kubesched.KubeschedWarning) as told:
         kubesched.load(dump)
     texts = [str(one.message) for one in told]
-    assert any(text.startswith(f"{dump}: no Namespaces, and every cluster has some") for text in texts), texts
+    assert any(text.startswith(f"{dump}: no Namespaces, although every cluster has some") for text in texts), texts
     assert all(one.filename == __file__ for one in told)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,15 @@ def test_results_come_in_order_and_what_is_raised_is_raised(jobs: int) -> None:
     assert next(results) == 2
     with pytest.raises(KubeschedError, match="no"):
         next(results)
+
+
+def _blocked(_shared: int, _case: int) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_workers_leave_ctrl_c_to_the_process_that_asked() -> None:
+    assert list(spread_over(_blocked, 0, [1, 2], jobs=2)) == [True, True]
+    assert not _blocked(0, 0)
 
 
 def test_what_other_processes_cannot_be_given_is_one_error() -> None:
