@@ -4,7 +4,8 @@
     python -m harness.live_bench KUBECONFIG --scheduler 'kube-scheduler=/usr/local/bin/kube-scheduler --kubeconfig {}'
 
 Schedulers take turns, round by round, so that what else the machine does meets all of them: `kubesched run`, the null
-scheduler, and those that are given. In each turn pods wait; then the scheduler is started and its bindings are watched.
+scheduler, and those that are given. Each round begins with another one. In each turn pods wait; the server collects its
+garbage, which would else meet every second turn; then the scheduler is started and its bindings are watched.
 
 The null scheduler is the least that a client can do: it lists pods once and posts bindings to nodes by turns over 64
 connections. It compares nothing, watches nothing and writes no events. A second one has a watch of pods open, too, and
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import shlex
 import signal
@@ -78,6 +80,10 @@ class Figures:
     per_s: float
     cpu_ms: float
     """Per pod, until two seconds after the last binding: with its events."""
+    binding_ms: float
+    """CPU per pod from the first binding to the last."""
+    beside_ms: tuple[float, ...]
+    """The same for each of the other processes, the server's and its etcd's."""
 
 
 # -- the null scheduler ------------------------------------------------------------------------------------------------
@@ -104,25 +110,32 @@ async def bind_by_turns(kubeconfig: Path, n_nodes: int, *, watches: bool) -> Non
 class Scene:
     """A server with nodes and bound pods, in which pods are made to wait and are deleted again."""
 
-    def __init__(self, client: RestClient, kubeconfig: Path, n_nodes: int) -> None:
+    def __init__(self, client: RestClient, n_nodes: int, beside: Sequence[int] = ()) -> None:
+        """`beside`: the ids of processes whose CPU time is of interest, too."""
         self._client = client
-        self._kubeconfig = kubeconfig
         self._n_nodes = n_nodes
+        self._beside = beside
 
     async def fill(self, n_bound: int) -> None:
         names = [node_name(number) for number in range(self._n_nodes)]
+        await self._delete_waiting()  # those of a run that was broken off
         await self._post("/api/v1/nodes", [_node(name) for name in names])
         nodes = itertools.cycle(names)
         await self._post(_PODS, [_pod(f"bound-{number:05d}", next(nodes)) for number in range(n_bound)])
 
     async def run(self, command: list[str], n_pods: int) -> Figures:
         await self._post(_PODS, [_pod(pod_name(number)) for number in range(n_pods)])
+        with contextlib.suppress(ApiError):  # unless it is not to be profiled
+            await self._client.request("GET", "/debug/pprof/heap", params={"gc": "1"})
         try:
             return await self._measured(command, n_pods)
         finally:
-            params = {"labelSelector": "app=waiting"}
-            body = b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}'
-            await self._client.request("DELETE", _PODS, params=params, body=body, timeout_s=_LONGEST_S)
+            await self._delete_waiting()
+
+    async def _delete_waiting(self) -> None:
+        params = {"labelSelector": "app=waiting"}
+        body = b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}'
+        await self._client.request("DELETE", _PODS, params=params, body=body, timeout_s=_LONGEST_S)
 
     async def _measured(self, command: list[str], n_pods: int) -> Figures:
         async with aclosing(self._bindings()) as bindings, asyncio.timeout(_LONGEST_S):
@@ -130,18 +143,21 @@ class Scene:
             began_s = time.monotonic()
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as scheduler:
                 try:
-                    first_s = await anext(bindings)
-                    first_cpu_s = last_cpu_s = _cpu_s(scheduler.pid)
-                    last_s = first_s
+                    first_s = last_s = await anext(bindings)
+                    at_first = [_cpu_s(pid) for pid in (scheduler.pid, *self._beside)]
                     for _ in range(n_pods - 1):
                         last_s = await anext(bindings)
+                    at_last = [_cpu_s(pid) for pid in (scheduler.pid, *self._beside)]
+                    last_cpu_s = at_last[0]
                     for _ in range(20):
                         last_cpu_s = max(last_cpu_s, _cpu_s(scheduler.pid))
                         await asyncio.sleep(0.1)
                 finally:
                     scheduler.send_signal(signal.SIGINT)
         per_s = (n_pods - 1) / (last_s - first_s) if n_pods > 1 else 0.0
-        return Figures(first_s - began_s, first_cpu_s, per_s, (last_cpu_s - first_cpu_s) / n_pods * 1e3)
+        own_ms, *beside_ms = ((last - first) / n_pods * 1e3 for first, last in zip(at_first, at_last, strict=True))
+        cpu_ms = (last_cpu_s - at_first[0]) / n_pods * 1e3
+        return Figures(first_s - began_s, at_first[0], per_s, cpu_ms, own_ms, tuple(beside_ms))
 
     async def _bindings(self) -> AsyncGenerator[float, None]:
         """When each was seen; the first thing that comes says that watching has begun. A watch that the server ends,
@@ -221,27 +237,42 @@ def _commands(kubeconfig: Path, n_nodes: int, given: Sequence[str]) -> Iterator[
 async def compare(kubeconfig: Path, sizes: argparse.Namespace) -> dict[str, list[Figures]]:
     found: dict[str, list[Figures]] = {}
     commands = dict(_commands(kubeconfig, sizes.nodes, sizes.scheduler))
+    names = list(commands)
     async with RestClient(load_target(kubeconfig), qps=-1) as client:
-        scene = Scene(client, kubeconfig, sizes.nodes)
+        scene = Scene(client, sizes.nodes, sizes.beside)
         await scene.fill(sizes.bound)
         for number in range(sizes.rounds):
-            for name, command in commands.items():
-                figures = await scene.run(command, sizes.pods)
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                figures = await scene.run(commands[name], sizes.pods)
                 found.setdefault(name, []).append(figures)
                 click.echo(f"{number + 1} {name:<16} {_line(figures)}")
     return found
 
 
 def _line(figures: Figures) -> str:
+    all_ms = [figures.binding_ms, *figures.beside_ms]
+    shares = " + ".join(f"{ms:.3f}" for ms in all_ms)
     return (
         f"first binding after {figures.to_first_s:6.2f} s, {figures.to_first_cpu_s:5.2f} s of CPU; "
-        f"{figures.per_s:7.0f} bindings/s, {figures.cpu_ms:6.3f} ms of CPU each"
+        f"{figures.per_s:7.0f} bindings/s, {figures.cpu_ms:6.3f} ms of CPU each with events, {shares} = "
+        f"{sum(all_ms):.3f} ms while binding"
     )
 
 
 def _median(found: Sequence[Figures]) -> Figures:
-    columns = ((getattr(one, name) for one in found) for name in Figures.__dataclass_fields__)
-    return Figures(*map(statistics.median, columns))
+    def of(name: str) -> float:
+        values: list[float] = [getattr(one, name) for one in found]
+        return statistics.median(values)
+
+    beside_ms = zip(*(one.beside_ms for one in found), strict=True)
+    return Figures(
+        of("to_first_s"),
+        of("to_first_cpu_s"),
+        of("per_s"),
+        of("cpu_ms"),
+        of("binding_ms"),
+        tuple(map(statistics.median, beside_ms)),
+    )
 
 
 def main() -> None:
@@ -253,6 +284,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--scheduler", action="append", default=[], metavar="NAME=COMMAND", help="{} is the kubeconfig."
+    )
+    parser.add_argument(
+        "--beside", type=int, action="append", default=[], metavar="PID", help="Whose CPU is told too: server, etcd."
     )
     parser.add_argument("--null", action="store_true", help="Be the null scheduler.")
     parser.add_argument("--watch", action="store_true", help="With --null: keep a watch of pods open.")

@@ -57,6 +57,7 @@ from kubesched.live.logs.setup import level_of
 from kubesched.live.options.effective import configuration_yaml, emulation_yaml
 from kubesched.live.options.settings import RunOptions, shown_families
 from kubesched.live.shell import TAINT_RULES, LiveShell, Loop, TaintedSlices
+from kubesched.live.writes.binding_body import PROTOBUF
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
 from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
@@ -113,8 +114,8 @@ class LiveScheduler:
         self.target = target
         pace = pace or Pace()
         self._options = options
-        self._client = RestClient(target, qps=options.qps, burst=options.burst, sleep=pace.sleep)
-        self._event_client = RestClient(target, qps=options.qps, burst=options.burst)
+        self._client = RestClient(target, qps=options.qps, burst=options.burst, sleep=pace.sleep, writes_much=True)
+        self._event_client = RestClient(target, qps=options.qps, burst=options.burst, writes_much=True)
         self._review_client = (
             None if review_target is None else RestClient(review_target, qps=_REVIEW_QPS, burst=_REVIEW_BURST)
         )
@@ -156,7 +157,12 @@ class LiveScheduler:
         gate = LeaderGate(self._client, self._lease_left_s)
         find_pod = self.loop.cluster.find_pod
         self._writer = EffectWriter(
-            PodWrites(gate, find_pod, sleep=pace.sleep),
+            PodWrites(
+                gate,
+                find_pod,
+                sleep=pace.sleep,
+                binds_in_protobuf=config.client_connection.content_type == PROTOBUF,
+            ),
             VolumeWrites(gate),
             ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),
             ObjectWrites(gate, sleep=pace.sleep, pod_groups=lambda: self.informers.of(PodGroup).resource),

@@ -19,6 +19,8 @@ from harness.scripted_server.faults import DroppedError, RecordedRequest, Refusa
 from harness.scripted_server.routing import Address, discovery, verb_of
 from harness.scripted_server.storage import Stored, StoredItem, VersionedStorage, selection
 from harness.scripted_server.watching import OpenWatch
+from kubesched.playground.apiserver.http.answers import PROTOBUF
+from kubesched.playground.apiserver.http.bodies import plain_binding
 
 if TYPE_CHECKING:
     from harness.scripted_server.server import ScriptedServer
@@ -163,7 +165,7 @@ class Answering:
             return _json(_VERSION)
         server.access.check_token(recorded.headers.get("Authorization", ""))
         if recorded.method == "POST":
-            review = server.access.review(path, _decoded(recorded.body))
+            review = server.access.review(path, _body_of(recorded))
             if review is not None:
                 return _json(review, 201)
         if recorded.method == "GET" and (found := discovery(path, server.routes.kinds())) is not None:
@@ -180,7 +182,7 @@ class Answering:
             return _json(self.reading.get(address))
         if verb == "list":
             return _json(self.reading.list_page(address, recorded.query))
-        body = _decoded(recorded.body)
+        body = _body_of(recorded)
         if verb == "deletecollection":
             return _json(self._delete_all(address, recorded, body))
         if verb == "create":
@@ -240,8 +242,18 @@ def _with_pod_of_binding(recorded: RecordedRequest) -> str:
     path, found, rest = recorded.path.rpartition("/bindings")
     if not found or rest:
         return recorded.path
-    name = (_decoded(recorded.body).get("metadata") or {}).get("name", "")
+    name = (_body_of(recorded).get("metadata") or {}).get("name", "")
     return f"{path}/pods/{name}/binding"
+
+
+def _body_of(recorded: RecordedRequest) -> Any:
+    """Bindings may come in protobuf."""
+    if recorded.headers.get("Content-Type", "") != PROTOBUF:
+        return _decoded(recorded.body)
+    binding = plain_binding(recorded.body, PROTOBUF)
+    if binding is None:
+        raise RefusalError(400, "the body is not a Binding")
+    return binding
 
 
 def _decoded(body: bytes) -> Any:

@@ -225,14 +225,7 @@ def test_mistakes(flags: list[str], message: str) -> None:
             id="streams of HTTP/2",
         ),
         pytest.param(["--kube-api-content-type=application/json"], [], id="JSON"),
-        pytest.param(
-            ["--kube-api-content-type=application/vnd.kubernetes.protobuf"],
-            [
-                "--kube-api-content-type=application/vnd.kubernetes.protobuf has no effect: "
-                "requests are always application/json"
-            ],
-            id="protobuf",
-        ),
+        pytest.param(["--kube-api-content-type=application/vnd.kubernetes.protobuf"], [], id="protobuf"),
         pytest.param(
             ["--requestheader-group-headers=X-Group"],
             [

@@ -43,7 +43,7 @@ class ConnectionPool:
         parts = urlsplit(target.url)
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if target.is_tls else 80)
-        self._ssl = (target.ssl_context or ssl.create_default_context()) if target.is_tls else None
+        self.tls = (target.ssl_context or ssl.create_default_context()) if target.is_tls else None
         self._server_name = (target.tls_server_name or self._host) if target.is_tls else None
         self._n_free = max_connections
         self._epoch = 0
@@ -158,7 +158,7 @@ class ConnectionPool:
             make,
             self._host,
             self._port,
-            ssl=self._ssl,
+            ssl=self.tls,
             server_hostname=self._server_name,
             happy_eyeballs_delay=0.25,
         )

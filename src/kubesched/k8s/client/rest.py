@@ -30,6 +30,7 @@ from urllib.parse import quote, urlencode
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
 from kubesched.k8s.client.http1_transport import Http1Transport
+from kubesched.k8s.client.http2_transport import Http2Transport
 from kubesched.k8s.client.target import Headers, ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, api_error
 
@@ -145,13 +146,15 @@ class RestClient:
         limiter: RateLimiter | None = None,
         sleep: Sleep = asyncio.sleep,
         transport: StreamTransport | None = None,
+        writes_much: bool = False,
     ) -> None:
+        """With `writes_much`, requests share connections, where the server can do that."""
         self.target = target
         self._timeout_s = timeout_s
         self._limiter = limiter or RateLimiter(qps, burst)
         self._retries = retries or RetryPolicy()
         self._sleep = sleep
-        self._transport = transport or _carrier(target)
+        self._transport = transport or _carrier(target, writes_much=writes_much)
         self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
         """Who has to wait for a connection waits here, for as long as it takes: that is no sign of trouble."""
         self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
@@ -281,10 +284,10 @@ class RestClient:
         return failure
 
 
-def _carrier(target: ServerTarget) -> StreamTransport:
+def _carrier(target: ServerTarget, *, writes_much: bool) -> StreamTransport:
     """aiohttp takes a tenth of a second to be imported: only who has a proxy needs it."""
     if not target.proxy:
-        return Http1Transport(target)
+        return Http2Transport(target) if writes_much and target.is_tls else Http1Transport(target)
     from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 
     return AiohttpTransport(target)

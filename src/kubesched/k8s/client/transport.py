@@ -1,14 +1,14 @@
 """The seam below `RestClient`: something that carries one request to the server and brings one answer back.
 
-Two carriers exist: `http1_transport` (our own, cheap, direct connections only) and `aiohttp_transport` (through
-proxies). A transport knows nothing of retries, rates or what an answer means; it raises
-`Unreachable` and `AnswerLost` as `errors` defines them, and nothing else.
+Three carriers exist: `http1_transport` (our own, cheap, direct connections only), `http2_transport` (the same for who
+writes much) and `aiohttp_transport` (through proxies). A transport knows nothing of retries, rates or what an answer
+means; it raises `Unreachable` and `AnswerLost` as `errors` defines them, and nothing else.
 
 A server's refusal becomes an `ApiError`: Kubernetes' `Status` object where the body is one, else what little there is.
 Why a server could not be reached is said in words, with what to check; the page docs/guides/connect.md lists these
 messages. A machine that is gone without a word is noticed, although a watch may be silent for minutes.
 
-Next: `http1_transport`, `aiohttp_transport`, `errors`.
+Next: `http1_transport`, `http2_transport`, `aiohttp_transport`, `errors`.
 """
 
 from __future__ import annotations

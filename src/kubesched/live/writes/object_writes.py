@@ -34,6 +34,7 @@ from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Request
 from kubesched.k8s.client.resources import POD_GROUPS, RESOURCES, Resource, resource_of
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
+from kubesched.live.writes.binding_body import PROTOBUF, binding_json, binding_message
 
 LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
 """After so long the server has surely ended a request whose connection broke."""
@@ -248,8 +249,11 @@ class PodWrites:
         find_pod: FindPod,
         now: Callable[[], str] = utc_now,
         sleep: Sleep = asyncio.sleep,
+        *,
+        binds_in_protobuf: bool = False,
     ) -> None:
         self._requests = requests
+        self._binds_in_protobuf = binds_in_protobuf
         self._find_pod = find_pod
         self._now = now
         self._sleep = sleep
@@ -258,16 +262,13 @@ class PodWrites:
 
     async def bind(self, action: BindPod) -> Done | Failed:
         namespace, _, name = action.pod.partition("/")
-        body = _encode(
-            {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": name, "namespace": namespace, "uid": action.uid},
-                "target": {"kind": "Node", "name": action.node_name},
-            }
-        )
+        path = _PODS.path(namespace, name, "binding")
+        if self._binds_in_protobuf:
+            body, content_type = binding_message(namespace, name, action.uid, action.node_name), PROTOBUF
+        else:
+            body, content_type = binding_json(namespace, name, action.uid, action.node_name), "application/json"
         try:
-            await self._requests.request("POST", _PODS.path(namespace, name, "binding"), body=body)
+            await self._requests.request("POST", path, body=body, content_type=content_type)
         except (ApiError, Unreachable) as problem:
             return failed(problem)
         except AnswerLost as problem:
