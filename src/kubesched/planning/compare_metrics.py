@@ -20,6 +20,7 @@ from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.planning.catalogue import NANOS, PRICE, Catalogue, NodePrices
 from kubesched.planning.optimal import resource_use
 from kubesched.planning.resizing import PodUsage
+from kubesched.planning.soft_constraints import preferences_met_percent, soft_skew
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.trial import LoadedWorld
@@ -62,6 +63,8 @@ METRICS = (
     Metric("imbalance", "% points of cpu", True),
     Metric("fragmented", "% of free cpu", True),
     Metric("stranded", "% of cpu", True),
+    Metric("preferences", "% of weight", False),
+    Metric("soft_skew", "pods", True),
     Metric("preemptions", "pods", True),
     Metric("moves", "pods", True),
     Metric(RISK, "nodes", True),
@@ -134,8 +137,11 @@ class MeasuredRun:
         history = self.report.history
         full = [one.requested.get(CPU, 0) / one.allocatable[CPU] for one in history.nodes if one.allocatable.get(CPU)]
         mean = sum(full) / len(full) if full else 0.0
-        of_cpu = resource_use(self.cluster.loop.cluster)[0]
+        cluster = self.cluster.loop.cluster
+        of_cpu = resource_use(cluster)[0]
         return {
+            "preferences": preferences_met_percent(cluster),
+            "soft_skew": soft_skew(cluster),
             "nodes_used": float(len(history.nodes_used)),
             "cpu": 100 * (history.requested_share(CPU) or 0.0),
             "memory": 100 * (history.requested_share(MEMORY) or 0.0),

@@ -59,7 +59,7 @@ def test_the_command() -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Compared with base over 3 seeds: packed is ")
     rows = CliRunner().invoke(main, [*arguments, "-o", "csv"]).stdout.splitlines()
-    assert rows[0].startswith("variant,metric,baseline") and len(rows) == 15
+    assert rows[0].startswith("variant,metric,baseline") and len(rows) == 17
     few = CliRunner().invoke(main, [*arguments, "-o", "csv", "--metrics", "pending, waited"]).stdout.splitlines()
     assert [row.split(",")[1] for row in few] == ["metric", "pending", "waited"]
 

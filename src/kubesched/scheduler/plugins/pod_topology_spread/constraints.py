@@ -133,7 +133,7 @@ class ConstraintSource:
         own = pod.spec.topology_spread_constraints
         try:
             if own:
-                return tuple(_compile(own, pod.labels, action))
+                return tuple(compiled_constraints(own, pod.labels, action))
             return self._default(pod, action)
         except SelectorError as error:
             origin = "obtaining pod's" if own else "setting default"
@@ -150,7 +150,7 @@ class ConstraintSource:
         return tuple(_fill_in(constraint, selector) for constraint in constraints)
 
 
-def _compile(
+def compiled_constraints(
     constraints: Iterable[TopologySpreadConstraint], pod_labels: Labels, action: str
 ) -> Iterable[SpreadConstraint]:
     for constraint in constraints:
