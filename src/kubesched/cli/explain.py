@@ -39,8 +39,8 @@ node_option = click.option("--node", metavar="NAME", help="Explain why the pod d
 
 
 @click.command("explain")
-@click.argument("target", metavar="[NAMESPACE/][KIND/]NAME")
-@click.option("-n", "--namespace", metavar="NAME", help="Namespace of the object.")
+@click.argument("target", metavar="[[NAMESPACE/][KIND/]NAME]", required=False)
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace of the object, or of all pending pods.")
 @click.option(
     "-f",
     "--filename",
@@ -59,7 +59,7 @@ node_option = click.option("--node", metavar="NAME", help="Explain why the pod d
 @colour_option
 @exit_code_option
 def explain(
-    target: str,
+    target: str | None,
     namespace: str | None,
     filenames: tuple[str, ...],
     node: str | None,
@@ -70,9 +70,11 @@ def explain(
     output: str,
     is_exit_code: bool,
 ) -> None:
-    """Explain why a pod is pending and what would make it fit, or why it is where it is.
+    """Explain why a pod is pending and what would make it fit, or why it is where it is; without a name, all pending
+    pods by what keeps them pending.
 
     \b
+    kubesched explain
     kubesched explain shop/web-1
     kubesched explain shop/web-1 --node general-2
     kubesched explain shop/web-1 -f dump.yaml
@@ -91,7 +93,7 @@ def explain(
     explain_and_print(asked, filenames, server, scheduler, output, node, is_exit_code=is_exit_code)
 
 
-def asked_about(text: str, namespace: str | None) -> AskedAbout:
+def asked_about(text: str | None, namespace: str | None) -> AskedAbout:
     """Raises click.UsageError if two namespaces are named."""
     from kubesched.explanation.targets import TargetError, read_target
 

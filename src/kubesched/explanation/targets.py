@@ -7,6 +7,8 @@
     podgroup/training, ml/pg/training                 a pod group: who is missing, which placement came nearest
     compositepodgroup/training                        a group of groups: which of them lack pods, or room
 
+Without a name it is all that waits, in one namespace or in all of them.
+
 Next: `kubesched.simulator.asking`, which answers.
 """
 
@@ -41,6 +43,7 @@ class AskedKind(Enum):
     POD = auto()
     WORKLOAD = auto()
     NAMESPACE = auto()
+    ALL_NAMESPACES = auto()
     NODE = auto()
     POD_GROUP = auto()
     COMPOSITE_POD_GROUP = auto()
@@ -65,8 +68,12 @@ class AskedAbout:
         return self if self.namespace else replace(self, namespace=namespace)
 
 
-def read_target(text: str, namespace: str | None = None) -> AskedAbout:
+def read_target(text: str | None, namespace: str | None = None) -> AskedAbout:
     """Raises TargetError."""
+    if text is None:
+        if namespace:
+            return AskedAbout(namespace, AskedKind.NAMESPACE, namespace)
+        return AskedAbout("all namespaces", AskedKind.ALL_NAMESPACES, "")
     if not isinstance(text, str):
         raise TargetError(f'a name such as "shop/web-1" is expected after the cluster, not {text!r}')
     *before, name = text.split("/")

@@ -34,7 +34,7 @@ Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplan
 
 def explain(
     objects: Objects,
-    what: str,
+    what: str | None = None,
     config: Document = None,
     *,
     node: str | None = None,
@@ -50,7 +50,8 @@ def explain(
     The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
     several of them. A configuration is a dictionary, a YAML text or a path.
 
-    The target is named as for kubectl, in `namespace` unless it names one itself:
+    `what` is named as for kubectl, in `namespace` unless it names one itself; without it, all pending pods are grouped
+    by cause, of the namespace or of all of them, in a `PodsOverview`.
 
     - `"shop/web-1"`, `"pod/web-1"`: why a pod is pending, or why it is where it is; an `Explanation`. With `node`, why
       not there, or why there; a `NodeAnswer`.
@@ -142,10 +143,12 @@ def answer(
         return explain_composite(found, target.key, *with_whom), []
     if target.kind is AskedKind.WORKLOAD:
         return _workload(found, target, *with_whom)
-    notes = [unmade.note for unmade in unmade_pods(found, target.name)]
+    namespace = target.name if target.kind is AskedKind.NAMESPACE else None
+    notes = [unmade.note for unmade in unmade_pods(found, namespace)]
     _keep_scheduled_kinds(found)
-    subject = f"Namespace {target.name}"
-    return explain_pods(found, lambda pod: pod.namespace == target.name, subject, *with_whom, notes=notes), []
+    subject = "All namespaces" if namespace is None else f"Namespace {namespace}"
+    overview = explain_pods(found, lambda pod: namespace in (None, pod.namespace), subject, *with_whom, notes=notes)
+    return overview, []
 
 
 def _workload(

@@ -307,12 +307,14 @@ class UnmadePods:
         return f"{self.workload} has {self.n_there} of {self.n_wanted} pods: {self.cause.sentence}"
 
 
-def unmade_pods(found: Manifests, namespace: str) -> Iterator[UnmadePods]:
-    """The workloads of a namespace some of whose pods an API server does not admit. Those that another one makes are
-    told with that."""
+def unmade_pods(found: Manifests, namespace: str | None) -> Iterator[UnmadePods]:
+    """The workloads of a namespace, or of all (None), some of whose pods an API server does not admit. Those that
+    another one makes are told with that."""
     for kind in (Deployment, StatefulSet, Job, ReplicaSet, ReplicationController):
         for item in found.objects:
-            if not isinstance(item, kind) or item.namespace != namespace or item.metadata.owner_references:
+            if not isinstance(item, kind) or item.metadata.owner_references:
+                continue
+            if namespace not in (None, item.namespace):
                 continue
             wanted, there = n_wanted(item), len(pods_of(found.objects, kind.__name__, item.key))
             cause = why_unmade(found, kind.__name__, item.key) if wanted is not None and there < wanted else None

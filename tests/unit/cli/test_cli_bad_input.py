@@ -181,7 +181,6 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param([], "Missing argument '[NAMESPACE/][KIND/]NAME' (try: kubesched explain --help)", id="no pod"),
         pytest.param(
             ["p", "-f", "x", "-o", "xml"],
             "Invalid value for '-o' / '--output': 'xml' is not one of 'text', 'wide', 'json', 'yaml'"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import kubesched
 from harness.workload_manifests import cron_job, workload
 from kubesched.cli.main import main
 from kubesched.k8s.model import manifests
@@ -26,7 +27,7 @@ NOTE = "warning: {} default/web: explained by one of its pods, as it would be cr
 def explain(tmp_path: Path, name: str, *items: Manifest, output: str = "json") -> Result:
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*NODES, *items]}))
-    return CliRunner().invoke(main, ["explain", name, "-f", str(file), "-o", output])
+    return CliRunner().invoke(main, ["explain", *filter(None, [name]), "-f", str(file), "-o", output])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,35 @@ def test_a_namespace_is_explained_with_what_does_not_exist(tmp_path: Path) -> No
     assert [group["pods"] for group in told["groups"]] == [["default/big"]]
     (note,) = told["notes"]
     assert note.startswith("Deployment default/web has 0 of 2 pods: an API server refuses its pods: ")
+
+
+def test_without_a_name_all_that_waits_is_explained(tmp_path: Path) -> None:
+    items = [
+        make.pod("big", cpu=9),
+        make.pod("placed", on="large"),
+        make.pod("elsewhere", namespace="lab", cpu=9),
+        workload("Deployment", "web", replicas=2, pod={"priorityClassName": "urgent"}),
+    ]
+    told = json.loads(explain(tmp_path, "", *items).stdout)
+    assert told["headline"].startswith("All namespaces: 2 of 3 pods are pending")
+    assert sorted(name for group in told["groups"] for name in group["pods"]) == ["default/big", "lab/elsewhere"]
+    assert told["notes"][0].startswith("Deployment default/web has 0 of 2 pods")
+    one = CliRunner().invoke(main, ["explain", "-n", "lab", "-f", str(tmp_path / "cluster.json"), "-o", "json"])
+    assert [group["pods"] for group in json.loads(one.stdout)["groups"]] == [["lab/elsewhere"]]
+    assert kubesched.explain([*NODES, *items]).to_dict() == told
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--node", "large"], "all namespaces: why not a node is a question about a pod"),
+        (["--emulate", "1.19"], "all namespaces: an emulation explains pods only"),
+    ],
+)
+def test_what_is_asked_about_one_pod_needs_its_name(more: list[str], says: str, tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(str(NODES[0]))
+    result = CliRunner().invoke(main, ["explain", "-f", str(tmp_path / "cluster.json"), *more])
+    assert (result.exit_code, result.stderr) == (2, f"error: {says}\n")
 
 
 def test_a_node_says_who_could_not_come(tmp_path: Path) -> None:
