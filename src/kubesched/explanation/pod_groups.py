@@ -129,6 +129,8 @@ class PodGroupExplanation:
             return f"{subject} waits: {self.problem}."
         nearest = self.placements[0]
         where = f" in {self._label(nearest)}" if nearest.name else ""
+        if self.is_complete:
+            return f"{subject} is complete; {self._of_those_that_come_later(nearest, where)}"
         if self.chosen is not None:
             rest = "" if nearest.n_fitting >= self.n_tried else f", {self.n_tried - nearest.n_fitting} do not"
             return f"{subject} fits: {nearest.n_fitting} of {counted(self.n_tried, 'pod')} find a node{where}{rest}."
@@ -143,12 +145,30 @@ class PodGroupExplanation:
         return f"{subject} waits: {came}{short}; {nearest.first_missing} does not: {nearest.reason}"
 
     @property
+    def is_complete(self) -> bool:
+        """Whether enough pods have a node, whatever becomes of the others."""
+        return self.n_scheduled >= max(self.pod_group.min_count, 1)
+
+    def _of_those_that_come_later(self, nearest: PlacementFinding, where: str) -> str:
+        left = self.n_tried - nearest.n_fitting
+        if left == 0:
+            find = "finds" if self.n_tried == 1 else "find"
+            return f"{counted(self.n_tried, 'more pod')} {find} a node{where}."
+        find = "finds" if left == 1 else "find"
+        reason = f"{nearest.first_missing}: {nearest.reason}"
+        return f"{left} of {counted(self.n_tried, 'more pod')} {find} no node{where}: {reason}"
+
+    @property
     def is_refusal(self) -> bool:
         return False
 
     @property
     def is_unschedulable(self) -> bool:
-        return bool(self.gate or self.problem) or (self.n_tried > 0 and self.chosen is None)
+        if self.gate or self.problem:
+            return True
+        if self.n_tried > 0 and self.is_complete:
+            return self.placements[0].n_fitting == 0
+        return self.n_tried > 0 and self.chosen is None
 
     def _label(self, placement: PlacementFinding) -> str:
         return f"{self.pod_group.topology_key}={placement.name}"

@@ -240,6 +240,32 @@ def test_a_pod_that_waits_with_its_group_says_so(objects: list[dict[str, Any]], 
     assert (explanation.report()["cause"]["kind"] == "pod-group") == ("PodGroup" in headline)
 
 
+def _bound(pod: dict[str, Any]) -> dict[str, Any]:
+    return {**pod, "spec": {**pod["spec"], "nodeName": "n"}}
+
+
+@pytest.mark.parametrize("emulate", [None, "1.37"])
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [
+        ("2", "is complete; 2 of 2 more pods find no node: p2: 0/1 nodes are available: 1 Insufficient cpu."),
+        ("3", "is complete; 1 of 2 more pods finds no node: p3: 0/1 nodes are available: 1 Insufficient cpu."),
+        ("4", "is complete; 2 more pods find a node."),
+    ],
+)
+def test_pods_that_a_gang_does_not_need_are_told_apart(cpu: str, told: str, emulate: str | None) -> None:
+    first, second, *others = _pods(4)
+    objects = [_node("n", cpu=cpu), _group(2), _bound(first), _bound(second), *others]
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **({"emulate": emulate} if emulate else {}),
+    }
+    explanation = kubesched.explain(objects, "podgroup/g", config)
+    assert explanation.headline == f"PodGroup default/g {told}"
+    assert explanation.is_unschedulable == (cpu == "2")
+
+
 def test_a_pod_that_fits_nowhere_by_itself_says_why() -> None:
     pods = _pods(1, containers=[{"name": "c", "resources": {"requests": {"cpu": "9"}}}])
     explanation = kubesched.explain([_node("n"), _group(1), *pods], "p0")
