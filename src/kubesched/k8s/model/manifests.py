@@ -25,6 +25,7 @@ from kubesched.k8s.model.apps import WORKLOAD_KINDS
 from kubesched.k8s.model.kubernetes_yaml import likely_cause, load_documents
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import UNREADABLE, plain_problem, tree_of
+from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup, problem_of_group
 
 
 @contextmanager
@@ -355,6 +356,8 @@ def _keep(item: KubeObject, kind: str, source: str, where: str, found: Manifests
     metadata = item.metadata
     if not metadata.name:
         raise ManifestError(source, f"{kind} {where}".strip(), "metadata.name: a name is required")
+    if isinstance(item, PodGroup | CompositePodGroup) and not metadata.uid and (problem := problem_of_group(item)):
+        raise ManifestError(source, f"{kind} {item.key}", problem)
     if not metadata.namespace and type(item) in _NAMESPACED:
         item = msgspec.structs.replace(item, metadata=msgspec.structs.replace(metadata, namespace="default"))
     found.objects.append(item)

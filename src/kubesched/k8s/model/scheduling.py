@@ -239,6 +239,33 @@ class CompositePodGroup(KubeObject, frozen=True):
 
 AnyGroup = PodGroup | CompositePodGroup
 
+_MODES = ("Pod", MODE_POD_GROUP)
+
+
+def problem_of_group(group: AnyGroup) -> str:
+    """The field that no API server takes, and why; empty if there is none."""
+    policy, constraints, mode = (
+        group.spec.scheduling_policy,
+        group.spec.scheduling_constraints,
+        group.spec.disruption_mode,
+    )
+    if (policy.basic is None) == (policy.gang is None):
+        return "spec.schedulingPolicy: exactly one of basic and gang is required"
+    if policy.gang is not None and group.min_count < 1:
+        field = "minCount" if isinstance(group, PodGroup) else "minGroupCount"
+        return f"spec.schedulingPolicy.gang.{field}: must be at least 1"
+    topology = (constraints.topology if constraints is not None else None) or ()
+    if len(topology) > 1:
+        return f"spec.schedulingConstraints.topology: must have at most 1 item, not {len(topology)}"
+    if topology and not topology[0].key:
+        return "spec.schedulingConstraints.topology[0].key: a label is required"
+    if isinstance(mode, DisruptionMode) and (mode.single is None) == (mode.all is None):
+        return "spec.disruptionMode: exactly one of single and all is required"
+    if isinstance(mode, str) and mode and mode not in _MODES:
+        return f"spec.disruptionMode: {mode} is none of {', '.join(_MODES)}"
+    return ""
+
+
 _COMPOSITE = "compositepodgroup/"
 
 

@@ -41,8 +41,8 @@ def test_a_basic_group_needs_no_number_of_pods() -> None:
 
 
 def test_disruption_modes_of_v1beta1_are_a_union() -> None:
-    assert _group("v1beta1", {"disruptionMode": {"all": {}}}).is_evicted_whole
-    assert not _group("v1beta1", {"disruptionMode": {"single": {}}}).is_evicted_whole
+    assert _group("v1beta1", {"schedulingPolicy": {"basic": {}}, "disruptionMode": {"all": {}}}).is_evicted_whole
+    assert not _group("v1beta1", {"schedulingPolicy": {"basic": {}}, "disruptionMode": {"single": {}}}).is_evicted_whole
 
 
 def test_a_workload_is_read_with_its_templates() -> None:
