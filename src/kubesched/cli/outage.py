@@ -93,7 +93,7 @@ def outage(
     if trials is not None and random is None:
         raise click.UsageError("--trials needs --random")
     if random is not None and (every is not None or fail):
-        raise click.UsageError("--random stands by itself: without --every and --fail")
+        raise click.UsageError("--random cannot be combined with --every or --fail")
     wanted = "zone" if every is None and not fail and random is None else every
     with told_in_a_line():
         given, chosen = asked.read()

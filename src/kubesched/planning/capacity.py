@@ -168,7 +168,7 @@ def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyR
         who = "whoever must leave may be lost" if rules.may_lose else "whoever must leave finds another node"
         preempting = f"Copies preempt others: {who}."
     unasked = "Webhooks and autoscalers" if rules.has_quota else "Quotas, limit ranges, webhooks and autoscalers"
-    yield f"{preempting} {unasked} are not asked."
+    yield f"{preempting} {unasked} are not simulated."
     yield from told(*runs.kept)
     if len(runs.all) > 1:
         yield f"{len(runs.all)} runs: {counted(runs.n_seeds, 'seed')}, {counted(runs.n_orders, 'order')} of arrival."

@@ -194,7 +194,7 @@ class CapacityReport(AnsweredReport):
         lines = table(heads, rows, indent=2, n_left=2)
         if self.is_of_every or style.wide:
             lines += ["What stops the next one:", *(f"  {line}" for line in _stops(self.answers))]
-        return [*lines, "Each number stands by itself: they do not add up."]
+        return [*lines, "Each row is counted separately: they do not add up."]
 
 
 def _sentence(one: FittingCopies) -> str:

@@ -98,7 +98,7 @@ def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None
 
 
 FIRST_CHECK = """\
-# Is this change fit to be merged? Run it with: kubesched check {name}
+# Can this change be merged? Run it with: kubesched check {name}
 apiVersion: kubesched.dev/v1alpha1
 kind: Check
 metadata:
@@ -107,7 +107,7 @@ cluster:
   {cluster}
 change:
   - dir: {change}        # the manifests of the pull request, rendered
-seeds: 5                  # ties are broken otherwise each time; a yes is a yes for all
+seeds: 5                  # ties are broken at random; a check must pass with all seeds
 checks:
   - name: fits
     fits: {{}}

@@ -384,7 +384,7 @@ class OutagePlayer:
 
     def _assumptions(self, rules: OutageRules) -> Iterable[str]:
         if not rules.gone:
-            yield "The failed nodes stay as objects, NotReady; --gone deletes them, as clouds do."
+            yield "The failed nodes stay registered, NotReady; --gone deletes them, as clouds do."
         if self.keep:
             yield "Room to keep stands for pods of the lowest priority: it is lost if others need it."
         if rules.force_delete_after_s is None:

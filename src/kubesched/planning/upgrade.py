@@ -257,7 +257,7 @@ class UpgradePlayer:
         yield "Pods end when their grace period is over, and run as soon as they are placed."
         if not strategy.reboots and self.to_shape is None:
             yield "New nodes are like those they replace, in the same zone."
-        yield "Nobody else adds or removes nodes meanwhile; autoscalers and webhooks are not asked."
+        yield "Nobody else adds or removes nodes meanwhile; autoscalers and webhooks are not simulated."
         yield from (*self.given.guesses, *extender_guess(self.config))
 
 

@@ -327,7 +327,7 @@ class Consolidation:
         if self._knows_no_price:
             yield Guess("The catalogue knows no node's instance type, so each counts as one, and none is replaced.")
         elif self._prices.are_counted:
-            yield "Nothing says what nodes cost, so each counts as one; --catalogue has prices."
+            yield "No prices are known, so each node counts as one (--catalogue sets them)."
         elif self._prices.unknown:
             n = len(self._prices.unknown)
             count = "counts" if n == 1 else "count"
@@ -335,7 +335,7 @@ class Consolidation:
         yield from told(*self._kept_free)
         yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
-        yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not asked."
+        yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not simulated."
         yield from self._world.guesses
 
 

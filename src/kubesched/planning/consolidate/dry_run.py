@@ -146,7 +146,7 @@ def _section(one: NodeDryRun, currency: str, style: Style) -> list[str]:
     for pod, message in one.stuck:
         lines += wrapped(f"{pod}: {message}", indent=2, hanging=2, width=style.width)
     rows = [[move.pod, move.workload, move.target] for move in one.moves]
-    return [*lines, *(table(["POD", "OF", "GOES TO"], rows, indent=2, n_left=3) if rows else [])]
+    return [*lines, *(table(["POD", "WORKLOAD", "GOES TO"], rows, indent=2, n_left=3) if rows else [])]
 
 
 def _record(one: NodeDryRun) -> dict[str, Any]:

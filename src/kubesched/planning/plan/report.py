@@ -325,7 +325,7 @@ def _mix(report: PlanReport) -> list[str]:
     if report.single_type is not None and report.n_nodes:
         name, count, alone = report.single_type
         if alone > report.cost:
-            lines.append(f"  One kind of machine alone would be {count} x {name} for {report.money(alone)}.")
+            lines.append(f"  With only one kind of machine: {count} x {name} for {report.money(alone)}.")
     if report.ideal_cost is not None and report.ideal_cost < report.cost and report.verified == "scheduler":
         ideal = report.money(report.ideal_cost)
         lines.append(f"  Packed by hand, {ideal} would do: the rest is the scheduler's way of placing.")

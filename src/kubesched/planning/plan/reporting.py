@@ -257,8 +257,8 @@ def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None,
         n_yes = sum(one.is_yes for one in chances)
         asked = f"{counted(request.seeds, 'seed')} and {counted(request.orders, 'order')} of arrival"
         notes.append(
-            f"It holds for {asked}, and for {n_yes} of {_CHANCES} others that were tried"
-            + (": --seeds and --orders ask for more." if n_yes < _CHANCES else ".")
+            f"It holds for {asked}, and for {n_yes} of {_CHANCES} others"
+            + (" (more: --seeds and --orders)." if n_yes < _CHANCES else ".")
         )
     if answer == "no" and verdict is not None and facts.problem.model.limits:
         names = ", ".join(row.name for row in facts.problem.model.limits)
@@ -270,7 +270,7 @@ def _assumptions(facts: PlanFacts) -> list[str]:
     request, problem = facts.request, facts.problem
     found = []
     if request.arrival == "together":
-        found.append("The nodes are there before the pods, and daemons come first.")
+        found.append("The nodes exist before the pods; DaemonSet pods are placed first.")
     else:
         found.append("The pods wait, and the nodes join one after another in the order of the catalogue.")
     if request.fill == IN_TURN:
@@ -287,8 +287,8 @@ def _assumptions(facts: PlanFacts) -> list[str]:
         what = request.survive
         found.append(f"A failed {what} is gone with its nodes, and pods without a controller with it.")
     if request.spread == "literal":
-        found.append("Spread constraints count the nodes that there are (--spread intent counts an empty one, too).")
-    found.append("Autoscalers, webhooks and operators are not asked. Prices are those of the catalogue.")
+        found.append("Spread constraints count existing nodes (--spread intent assumes an empty one in every zone).")
+    found.append("Autoscalers, webhooks and operators are not simulated. Prices are those of the catalogue.")
     if not has_solver():
         found.append("Without scipy (pip install '.[plan]' in a clone) the bound is the aggregate one, a weaker one.")
     return [*found, *facts.given.guesses, *facts.planned.world.guesses]
