@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, colour_option, format_option, print_answer, print_record, say_error
-from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option
+from kubesched.cli.output import colour_option, format_option, print_answer, print_record
+from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option, told_in_a_line
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import jobs_option
 
@@ -60,16 +60,11 @@ def check(
     kubesched check check.yaml -o github
     kubesched check init -f dump.json --change rendered/
     """
-    from kubesched.k8s.errors import KubeschedError
-
-    try:
+    with told_in_a_line():
         if file == INIT:
             _init(filename, change, Path(new_file))
             return
         report = _run(Path(file), ServerChoice(kubeconfig, context), jobs)
-    except KubeschedError as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
     end_if_guessed(report)
     _print(report, output)
     if not report.passed:

@@ -141,14 +141,16 @@ async def _read(target: ServerTarget, pod: str, kinds: Kinds) -> ClusterReading:
     from kubesched.cli.files import InputError
     from kubesched.k8s.client.errors import ClientConfigError
     from kubesched.k8s.client.rest import RestClient, RetryPolicy
-    from kubesched.live.cluster_reader import ClusterReader, ClusterReadError
+    from kubesched.k8s.loaded_cluster import UnreachableClusterError
+    from kubesched.live.cluster_reader import ClusterReader, ClusterReadError, ClusterUnreachableError
 
     _keep_logs_quiet()
     client = RestClient(target, retries=RetryPolicy(max_attempts=MAX_ATTEMPTS, first_pause_s=FIRST_PAUSE_S))
     try:
         return await _read_with(ClusterReader(client, target.source), target.source, pod, set(kinds.values()))
     except (ClusterReadError, ClientConfigError) as failure:
-        raise InputError(" ".join(str(failure).split())) from None
+        kind = UnreachableClusterError if isinstance(failure, ClusterUnreachableError) else InputError
+        raise kind(" ".join(str(failure).split())) from None
     finally:
         await client.close()
 

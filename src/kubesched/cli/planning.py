@@ -45,6 +45,8 @@ NO_EXIT = 1
 """The answer is no."""
 UNDECIDED_EXIT = 3
 """It ended before there was an answer to rely on."""
+UNREACHABLE_EXIT = 4
+"""The cluster that was to be read does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +346,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """What is wrong with the input is told in a line, with exit code 2."""
+    """What is wrong with the input is told in a line, with exit code 2; 4 if a live cluster does not answer."""
     from kubesched.k8s.errors import KubeschedError
+    from kubesched.k8s.loaded_cluster import UnreachableClusterError
 
     try:
         yield
     except KubeschedError as error:
         say_error(str(error))
-        sys.exit(ERROR_EXIT)
+        sys.exit(UNREACHABLE_EXIT if isinstance(error, UnreachableClusterError) else ERROR_EXIT)

@@ -258,6 +258,10 @@ class InputError(KubeschedError, ValueError):
     """A file cannot be read."""
 
 
+class UnreachableClusterError(InputError):
+    """The input is a live cluster, and nobody answers there."""
+
+
 def read_file(filename: str) -> bytes:
     """The whole file. One that has no end, or is larger than any dump, is not read to its end."""
     try:

@@ -44,6 +44,10 @@ class ClusterReadError(KubeschedError):
     """The cluster cannot be read; says from where, what was asked for, and what came instead."""
 
 
+class ClusterUnreachableError(ClusterReadError):
+    """Nobody answers there."""
+
+
 @dataclass(slots=True)
 class ClusterReading:
     """What there is, kind by kind in the server's order, and what could not be read. `dumped` are the resources that
@@ -155,7 +159,8 @@ class ClusterReader:
             ) from None
 
     def _error(self, resource: Resource, failure: Exception) -> ClusterReadError:
-        return ClusterReadError(f"{self._source}: cannot list {resource.full_name}: {failure}")
+        kind = ClusterUnreachableError if isinstance(failure, Unreachable | AnswerLost) else ClusterReadError
+        return kind(f"{self._source}: cannot list {resource.full_name}: {failure}")
 
     def _warnings(self, read: list[_KindReading]) -> Iterator[str]:
         if missing := _names(read, _Answered.MISSING):

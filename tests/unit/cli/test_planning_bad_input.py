@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,37 @@ def test_shapes_and_groups_may_be_lists() -> None:
     assert several.exit_code == 0, several.output
     rows = [line.split(",")[:2] for line in several.stdout.splitlines()[1:]]
     assert rows == [[pod, group] for pod in ("500m-1Gi", "1-2Gi") for group in ("all", "zone=a", "pool=p")]
+
+
+@pytest.fixture
+def nobody_there(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A kubeconfig of a server at a port where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "x",
+        "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        "users": [{"name": "x", "user": {}}],
+    }
+    Path("kubeconfig").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", "kubeconfig")
+    return "kubeconfig"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("compare", "check")])
+def test_a_cluster_that_does_not_answer(command: str, nobody_there: str) -> None:
+    result = CliRunner().invoke(main, [command, "--live", "--kubeconfig", nobody_there, *COMMANDS[command]])
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (4, "", 1)
+    assert "cannot reach the API server" in result.stderr
+
+
+def test_a_check_of_a_cluster_that_does_not_answer(nobody_there: str) -> None:
+    write("change.json", pod())
+    asked = {**CHECK, "cluster": {"live": "x"}, "checks": [{"name": "fits", "fits": {}}]}
+    Path("check.json").write_text(json.dumps(asked))
+    result = CliRunner().invoke(main, ["check", "check.json", "--kubeconfig", nobody_there])
+    assert (result.exit_code, result.stdout) == (4, "")
