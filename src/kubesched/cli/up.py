@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -250,12 +250,21 @@ def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -
         ("API server", f"{playground.url} ({kept})"),
         ("kubelets", "hollow: pods are reported as running, no container is started; every node you create gets one"),
         ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
-        ("controllers", ", ".join(playground.controllers.names)),
+        ("controllers", _named_first(playground.controllers.names)),
     )
     for name, what in rows:
         lines = textwrap.wrap(what, 100, break_long_words=False, break_on_hyphens=False)
         click.echo(f"{name:<12} " + f"\n{'':13}".join(lines))
     click.echo("\nPress Ctrl-C to stop everything.")
+
+
+_KNOWN_CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemonset", "job", "cronjob")
+
+
+def _named_first(names: Sequence[str]) -> str:
+    """Those of workloads, which everybody knows, and how many others there are."""
+    known = [name for name in _KNOWN_CONTROLLERS if name in names]
+    return f"{', '.join(known)} and {len(names) - len(known)} more"
 
 
 async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
