@@ -216,12 +216,32 @@ ROWS = (
     Row(
         "plan: up to 96 cpus, filled in turn", "median <= 2 %, p95 <= 5 %", lambda: gaps_of_large_plans(fill="in-turn")
     ),
+    Row(
+        "plan: at most 16 cpus, nodes join one by one",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_with_small_machines(arrival="later"),
+    ),
+    Row(
+        "plan: at most 16 cpus, some join later",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_with_small_machines(arrival="rest-later"),
+    ),
+    Row(
+        "plan: up to 96 cpus, some join later",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_of_large_plans(arrival="rest-later"),
+    ),
     Row("plan: gap, real machines", "median <= 2 %, p95 <= 5 %", gaps_on_real_machines),
     Row("plan: real machines, packing alone", "median <= 1.5 %", lambda: gaps_on_real_machines(ideal=True)),
     Row(
         "plan: real machines, filled in turn",
         "median <= 2 %, p95 <= 5 %",
         lambda: gaps_on_real_machines(fill="in-turn"),
+    ),
+    Row(
+        "plan: real machines, some join later",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_on_real_machines(arrival="rest-later"),
     ),
     Row("plan: up to 10 new nodes proven or exhausted", ">= 80 % of cases", small_plans_decided),
     Row("plan: never dearer than first fit or one type", "100 % of cases", never_dearer),

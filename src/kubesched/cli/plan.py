@@ -97,10 +97,10 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
 )
 @click.option(
     "--arrival",
-    type=click.Choice(["together", "later"]),
+    type=click.Choice(["together", "later", "rest-later"]),
     default="together",
     show_default=True,
-    help="later: pods are pending while the nodes join one by one.",
+    help="later: pods are pending while the nodes join one by one; rest-later: some nodes exist before them.",
 )
 @click.option(
     "--fill",

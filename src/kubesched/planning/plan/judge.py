@@ -1,7 +1,8 @@
 """The verdict of the scheduler on a set of nodes: it is given them, and places every pod, or does not.
 
 Nodes are there before the pods, daemons come first, then the pods in the order of the queue; with `arrival="later"`
-the pods wait and the nodes join one after another. A yes is a yes for every seed and order that was asked for, and,
+the pods wait and the nodes join one after another, in the order of the catalogue or in one that is given; with
+`rest-later` so many of them are there before. A yes is a yes for every seed and order that was asked for, and,
 if the plan is to survive failures, after every one of them.
 """
 
@@ -19,12 +20,22 @@ from kubesched.k8s.model.quantity import from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.new_nodes import daemon_on, node_from_offer, sample_node
 from kubesched.planning.node_groups import NODE, grouped
-from kubesched.planning.plan.request import PlannedWorld
+from kubesched.planning.plan.request import LATER, PlannedWorld
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 Mix = tuple[int, ...]
 """How many nodes of each of the catalogue's options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How the nodes of a mix come."""
+
+    options: tuple[int, ...]
+    """Of each node, in the order in which they join."""
+    n_first: int
+    """How many are there before the pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,9 @@ class MixVerdict:
     pending: dict[PodKey, str]
     """Who found no node, and kube-scheduler's message."""
     nodes: dict[str, int]
-    """The new nodes by name, each with its option."""
+    """The new nodes by name, each with its option, in the order in which they join."""
+    n_first: int
+    """How many of the nodes are there before the pods."""
     failure: str = ""
     """The failed zone or node after which it is a no; empty if it is one from the beginning."""
     seed: int = 0
@@ -66,13 +79,16 @@ class MixJudge:
         self._excused = frozenset(excused)
         self._waves = _waves(planned.world)
         self._seeds = tuple(seeds)
-        self._circumstances = [(seed, order) for seed in seeds for order in range(max(1, orders))]
+        self.circumstances = [(seed, order) for seed in seeds for order in range(max(1, orders))]
+        """Seeds and orders of arrival under which a mix must do."""
+        self._asked_in_turn = list(self.circumstances)
         self._survive = survive
         self._priority_at_least = priority_at_least
         self._arrival = arrival
         self._headroom_percent = headroom_percent
         self._ghosts = tuple(ghosts)
         self._known: dict[Mix, MixVerdict] = {}
+        self._joining: dict[Mix, Joining] = {}
         self.n_trials = 0
         self.watch: Callable[[], None] = lambda: None
         """Called before every trial; what it raises ends the search."""
@@ -82,6 +98,27 @@ class MixJudge:
         if known is None:
             known = self._known[mix] = self._ask(mix)
         return known
+
+    def let_join(self, mix: Mix, joining: Joining) -> None:
+        """From now on the nodes of this mix come like this."""
+        if self._joining.get(mix) != joining:
+            self._joining[mix] = joining
+            self._known.pop(mix, None)
+
+    def has_order(self, mix: Mix) -> bool:
+        """Whether the order in which the nodes join was chosen."""
+        return mix in self._joining
+
+    def queue(self, order: int) -> list[PodKey]:
+        """The pods that wait, as the scheduler takes them from its queue if they come in this order."""
+        found = self.arrivals(order)
+        return sorted(found, key=lambda key: -self._world.pod(key).priority)
+
+    def _joins(self, mix: Mix, arrival: str) -> Joining:
+        if arrival == self._arrival and mix in self._joining:
+            return self._joining[mix]
+        options = tuple(option for option, n in enumerate(mix) for _ in range(n))
+        return Joining(options, 0 if arrival == LATER else len(options))
 
     @property
     def yes_verdicts(self) -> list[MixVerdict]:
@@ -109,12 +146,12 @@ class MixJudge:
     def _ask(self, mix: Mix) -> MixVerdict:
         """The circumstances that refused a mix last are the first to be asked about the next one."""
         found: dict[tuple[int, int], MixVerdict] = {}
-        for circumstances in list(self._circumstances):
+        for circumstances in list(self._asked_in_turn):
             seed, order = circumstances
             verdict = found[circumstances] = self.try_once(mix, self._arrival, seed, order)
             if not verdict.is_yes:
-                self._circumstances.remove(circumstances)
-                self._circumstances.insert(0, circumstances)
+                self._asked_in_turn.remove(circumstances)
+                self._asked_in_turn.insert(0, circumstances)
                 return verdict
         return found[self._seeds[0], 0]
 
@@ -129,21 +166,23 @@ class MixJudge:
                 trial.cordon(trial.add_node(sample_node(self._planned.options[option], number)[0]))
             nodes: dict[str, int] = {}
             preempted: list[PodKey] = []
-            for option, number in self._planned.bought(mix):
+            joining = self._joins(mix, arrival)
+            n_first = joining.n_first
+            for option, number in self._planned.numbered(joining.options):
                 nodes[self._add_node(trial, option, number)] = option
-                if arrival == "later":
-                    preempted += trial.settle().preempted
-            if arrival == "together":
-                waiting = self._world.pending
-                trial.reorder_pending(sorted(waiting, key=lambda key: key in self._waiting))
+                if len(nodes) >= n_first:
+                    waiting = self._world.pending
+                    trial.reorder_pending(sorted(waiting, key=lambda key: key in self._waiting))
+                    if len(nodes) < len(joining.options):
+                        preempted += trial.settle().preempted
             last = trial.settle()
             pending = self._left(last, (*preempted, *last.preempted))
             placed = {key: info.spec.node_name for key, info in self._world.cluster.placed.items()}
             landed = {key: name for key, name in placed.items() if key in self._waiting or name in nodes}
             if pending or not self._survive:
-                return MixVerdict(mix, not pending, landed, pending, nodes, "", seed, order)
+                return MixVerdict(mix, not pending, landed, pending, nodes, n_first, "", seed, order)
             failure, pending = self._after_failures(trial)
-            return MixVerdict(mix, not failure, landed, pending, nodes, failure, seed, order)
+            return MixVerdict(mix, not failure, landed, pending, nodes, n_first, failure, seed, order)
 
     def _add_node(self, trial: WorldTrial, option: int, number: int) -> str:
         node, *others = node_from_offer(self._planned.options[option], number)

@@ -50,7 +50,8 @@ def plan(
     `cluster` is what `load` takes; `catalogue` is a file, a document, or a `Catalogue`. With `from_scratch`, nodes that
     are there do not count. `survive="zone"` or `"node"` asks for a cluster that can lose any one of them; `keep` names
     room to stay free (`20x500m/1Gi`). With `fill="in-turn"`, some nodes get soft taints, so that the scheduler fills
-    the others first. With `ideal`, packing alone counts, not the scheduler's verdict.
+    the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some are
+    there before the pods. With `ideal`, packing alone counts, not the scheduler's verdict.
     """
     request = PlanRequest(
         objective=objective,

@@ -12,7 +12,6 @@ from math import ceil
 
 import msgspec
 import numpy as np
-from msgspec import structs
 
 from kubesched.explanation.layout import counted
 from kubesched.framework.handle import Registry
@@ -25,6 +24,7 @@ from kubesched.planning.plan.bounds import CostBound, aggregate_bound, rounded_u
 from kubesched.planning.plan.certificate import certificate_of
 from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
 from kubesched.planning.plan.fleets import FleetSearch, Rehearsal, RehearsedSearch
+from kubesched.planning.plan.joining import JoiningRehearsal, JoiningSearch
 from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.model import PackingModel, PlanError
 from kubesched.planning.plan.reading import ReadProblem, read_problem
@@ -33,6 +33,8 @@ from kubesched.planning.plan.reporting import PlanFacts, finished_report
 from kubesched.planning.plan.request import (
     EVENLY,
     IN_TURN,
+    REST_LATER,
+    TOGETHER,
     TURNS,
     PlannedWorld,
     PlanRequest,
@@ -41,14 +43,9 @@ from kubesched.planning.plan.request import (
     limits_of,
     planned_world,
 )
+from kubesched.planning.plan.scoring import filling_nodes, fills_evenly
 from kubesched.planning.plan.search import MixSearch, StoppedError
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.config.plugin_args import (
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
 from kubesched.simulator.loading import SimulationInput
 
 _ZONES_TRIED = 4
@@ -63,6 +60,8 @@ _KEPT_FOR_NOTES = 0.2
 """Of the whole time, for what the answer would be otherwise."""
 _REHEARSAL_SHARE = 0.7
 """Of the time that is left, for rehearsals."""
+_JOINING_SHARE = 0.7
+"""Of the time that is left, for rehearsals of nodes that join one by one."""
 _MIP_SHARE = 0.2
 """Of the time that is left, for the mixed integer program."""
 
@@ -131,15 +130,19 @@ class Planner:
         otherwise, or without the limits asked for."""
         request = self._request
         if request.fill == EVENLY and _is_lost_to_the_scheduler(report):
-            in_turn = self._asked_again(replace(request, fill=IN_TURN, alternatives=0))
+            in_turn = self._asked_again(replace(request, fill=IN_TURN, alternatives=0), among=3)
             if in_turn.answer == "yes" and in_turn.cost < report.cost:
                 n = sum(one.count for one in in_turn.mix if one.turn > 1)
                 yield f"With --fill in-turn (soft taints on {n} nodes): {_told(in_turn)}, {_less(report, in_turn)}."
+        if request.arrival == TOGETHER and request.fill == EVENLY and _is_lost_to_the_scheduler(report):
+            joining = self._asked_again(replace(request, arrival=REST_LATER, alternatives=0))
+            if joining.answer == "yes" and joining.cost * (1 + _NOTICEABLE) < report.cost:
+                yield f"{_joined(joining)} (--arrival rest-later): {_told(joining)}, {_less(report, joining)}."
         if report.answer == "yes" and request.spread == "literal" and not request.ideal and _spreads(self._given):
             intent = self._asked_again(replace(request, spread="intent", alternatives=0))
             if (intent.answer, intent.cost, intent.n_nodes) != ("yes", report.cost, report.n_nodes):
                 yield f"As if an empty node stood in every zone (--spread intent): {_told(intent)}."
-        packing_config = _filling_nodes(self._config)
+        packing_config = filling_nodes(self._config)
         if packing_config is not None and _is_lost_to_the_scheduler(report):
             packed = self._asked_again(replace(request, alternatives=0), packing_config)
             if packed.answer == "yes" and packed.cost < report.cost:
@@ -148,8 +151,10 @@ class Planner:
         if report.answer == "no" and not report.unplaceable and unlimited != request:
             yield f"Without --max-nodes, --max-types and --spot-share: {_told(self._asked_again(unlimited))}."
 
-    def _asked_again(self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None) -> PlanReport:
-        limit_s = max(1.0, self._watch.left_s / 2)
+    def _asked_again(
+        self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None, among: int = 2
+    ) -> PlanReport:
+        limit_s = max(1.0, self._watch.left_s / among)
         watch = PlanWatch(limit_s, self._watch.clock, self._watch.is_interrupted, is_strict=True)
         return Planner(self._given, self._catalogue, request, config or self._config, self._registry, watch)._plan()
 
@@ -195,7 +200,8 @@ class Planner:
             found += [one for one in _packings(rest, bound) if one is not None]
         kind = "aggregate"
         if patterns.has_solver() and len(model.options):
-            answer = patterns.pattern_bound(model, found, bound, goes_on=self._watch.goes_on)
+            starts = [] if model.existing else found
+            answer = patterns.pattern_bound(model, starts, bound, goes_on=self._watch.goes_on)
             if answer is not None:
                 bound, kind = answer.bound, "pattern"
                 if not model.existing:
@@ -242,33 +248,15 @@ def _is_lost_to_the_scheduler(report: PlanReport) -> bool:
     return report.answer == "yes" and ideal is not None and report.cost > ideal * (1 + _NOTICEABLE)
 
 
-def _filling_nodes(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration | None:
-    """The same with MostAllocated in each profile; None if that changes nothing."""
-    profiles = []
-    for profile in config.profiles:
-        entries = tuple(
-            structs.replace(entry, args=structs.replace(entry.args, scoring_strategy=_filling(entry.args)))
-            if isinstance(entry.args, NodeResourcesFitArgs)
-            else entry
-            for entry in profile.plugin_config
-        )
-        profiles.append(structs.replace(profile, plugin_config=entries))
-    changed = structs.replace(config, profiles=tuple(profiles))
-    return None if changed == config else changed
-
-
-def _fills_evenly(config: KubeSchedulerConfiguration) -> bool:
-    """Whether the scores are those by default: nodes are filled alike."""
-    given = [e.args for p in config.profiles for e in p.plugin_config if isinstance(e.args, NodeResourcesFitArgs)]
-    return all(args.scoring_strategy.type == LEAST_ALLOCATED for args in given)
-
-
-def _filling(args: NodeResourcesFitArgs) -> ScoringStrategy:
-    return ScoringStrategy(MOST_ALLOCATED, args.scoring_strategy.resources)
-
-
 def _less(report: PlanReport, other: PlanReport) -> str:
     return f"{100 * (report.cost - other.cost) / report.cost:.1f} % less"
+
+
+def _joined(report: PlanReport) -> str:
+    if not report.n_first:
+        return "If nodes join one by one while the pods wait"
+    n_later = report.n_nodes - report.n_first
+    return f"If {counted(n_later, 'node')} of {report.n_nodes} join later, one by one, while the last pods wait"
 
 
 def _told(report: PlanReport) -> str:
@@ -304,7 +292,7 @@ class _Verified:
         self._request: PlanRequest = facts.request
         self._options = options = facts.planned.options
         self._watch = watch
-        self._fills_evenly = _fills_evenly(config)
+        self._fills_evenly = fills_evenly(config)
         self._model = facts.problem.model
         request = self._request
         self._judge = MixJudge(
@@ -363,18 +351,21 @@ class _Verified:
         left = self._left(empty)
         starts = [one for one in _packings(left, self._bound) if one is not None]
         fleets = FleetSearch(search, left, self._tell)
+        if self._request.arrival != TOGETHER and self._is_rehearsable():
+            self._let_join(fleets, starts)
         fleets.first()
         self._propose(left, starts)
         self._tell("proposals")
         if self._is_optimal():
             return
-        if patterns.has_solver() and len(model.options):
+        if patterns.has_solver() and len(model.options) and self._kind == "aggregate":
             self._bound_by_patterns(starts)
             if self._is_optimal():
                 return
         self._rehearse(fleets)
         fleets.rest()
-        search.improve()
+        if search.best is not None and not self._judge.has_order(search.best.mix):
+            search.improve()
         self._tell("improved")
         if not self._is_optimal():
             self._exhaust()
@@ -433,7 +424,7 @@ class _Verified:
             if mix is not None:
                 yield mix
 
-    def _bound_by_patterns(self, starts: list[packing.Packing]) -> None:
+    def _bound_by_patterns(self, starts: list[packing.Packing], *, is_rounded: bool = True) -> None:
         until_s = self._watch.left_s * (1 - _BOUND_SHARE)
         answer = patterns.pattern_bound(
             self._model,
@@ -446,16 +437,16 @@ class _Verified:
             return
         self._bound, self._kind = answer.bound, "pattern"
         self._search.take_bound(answer.bound)
-        if self._watch.goes_on() and not self._model.existing:
+        if is_rounded and self._watch.goes_on() and not self._model.existing:
             self._propose(self._model, _rounded(self._model, answer, self._watch.left_s * _MIP_SHARE))
             self._tell("rounded")
 
     def _rehearse(self, fleets: FleetSearch) -> None:
         """Many fleets at once, where what counts is what a rehearsal knows."""
         search, model = self._search, self._model
-        known = {CPU, MEMORY} <= set(model.resources) and not model.existing and not model.apart.any()
-        is_asked = self._request.survive or self._request.arrival != "together"
-        if not known or not self._fills_evenly or self._problem.zones_apart or is_asked or search.best is None:
+        if not self._is_rehearsable() or not self._fills_evenly or model.existing or search.best is None:
+            return
+        if self._request.arrival != TOGETHER:
             return
         if sum(search.best.mix) <= _EXHAUSTIBLE_NODES:
             return
@@ -468,6 +459,33 @@ class _Verified:
             self._tell,
         ).run(fleets, [search.in_turn(mix) for mix in self._packed_mixes])
 
+    def _is_rehearsable(self) -> bool:
+        """Whether what counts is what a rehearsal knows."""
+        model = self._model
+        known = {CPU, MEMORY} <= set(model.resources) and not model.apart.any()
+        return known and not self._problem.zones_apart and not self._request.survive
+
+    def _let_join(self, fleets: FleetSearch, starts: list[packing.Packing]) -> None:
+        """Nodes that join one by one, in an order that is chosen for them."""
+        search, model, watch = self._search, self._model, self._watch
+        if patterns.has_solver():
+            self._bound_by_patterns(starts, is_rounded=False)
+        if search.turns > 1 or not len(model.options):
+            return
+        some_first = self._request.arrival == REST_LATER and self._fills_evenly and not model.existing
+        orders = [self._judge.queue(order) for _, order in self._judge.circumstances]
+        whole_s = watch.left_s
+        kept_s = whole_s * (1 - _JOINING_SHARE)
+        JoiningSearch(
+            search,
+            self._judge,
+            JoiningRehearsal(model, orders),
+            fleets.all_directions(),
+            some_first,
+            lambda: max(0.0, watch.left_s - kept_s) / max(1e-9, whole_s - kept_s) if watch.goes_on() else 0.0,
+            self._tell,
+        ).run()
+
     def _exhaust(self) -> None:
         search = self._search
         if search.best is None or sum(search.best.mix) > _EXHAUSTIBLE_NODES or self._request.survive:
@@ -476,7 +494,9 @@ class _Verified:
         self._tell("every cheaper mix")
         most_trials = max(50, _JUDGED_PODS // max(1, self._model.n_pods))
         is_through, self._refused = exhaust(search, self._cuts, most_trials)
-        if is_through:
+        if self._request.arrival != TOGETHER and self._refused:
+            self._refused = []  # in another order of joining, they might do
+        elif is_through:
             self._level = EXHAUSTED if self._refused else PROVEN
 
     # -- bounds --------------------------------------------------------------------------------------------------------

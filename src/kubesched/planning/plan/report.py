@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, listed, readable, table, wrapped
@@ -108,6 +109,8 @@ class PlanReport(ReportAsPage):
     n_trials: int
     seeds: tuple[int, ...]
     inputs_hash: str
+    n_first: int | None = None
+    """How many of the nodes are there before the pods, if the others join one by one in the order of `nodes`."""
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
     new_objects: tuple[KubeObject, ...] = field(default=(), repr=False)
     """The nodes to buy, and what comes with them, as manifests."""
@@ -203,6 +206,8 @@ class PlanReport(ReportAsPage):
                 }
                 for one in self.nodes
             ],
+            "arrival": "together" if self.n_first is None else "rest-later" if self.n_first else "later",
+            "nodesBeforePods": self.n_first,
             "pods": self.n_pods,
             "pending": [{"pod": key, "message": text} for key, text in self.pending.items()],
             "unplaceable": [{"pods": list(one.pods), "reasons": one.reasons} for one in self.unplaceable],
@@ -233,6 +238,7 @@ class PlanReport(ReportAsPage):
 
 _NODES_SHOWN = 12
 _PENDING_SHOWN = 8
+_RUNS_SHOWN = 24
 _REASONS_SHOWN = 4
 
 
@@ -244,6 +250,7 @@ def render_plan(report: PlanReport, style: Style | None = None) -> str:
         [*_first(report, chosen, tone), *_nearness(report, chosen)],
         _mix(report),
         _use(report),
+        _order(report, chosen),
         _nodes(report, chosen),
         _pending(report, chosen),
         _unplaceable(report, chosen),
@@ -271,7 +278,7 @@ def headline(report: PlanReport) -> str:
         )
         how = "the scheduler places" if report.verified == "scheduler" else "there is room for"
         what = "1 pod" if report.n_pods == 1 else f"all {report.n_pods} pods"
-        return f"Buy {counted(report.n_nodes, 'node')}{money}: {how} {what}."
+        return f"Buy {counted(report.n_nodes, 'node')}{money}: {how} {what}{_when(report)}."
     if report.unplaceable:
         n = sum(len(one.pods) for one in report.unplaceable)
         return f"No plan: no machine of the catalogue can hold {counted(n, 'pod')} of {report.n_pods}."
@@ -284,6 +291,15 @@ def headline(report: PlanReport) -> str:
             f"of {report.n_pods} pods."
         )
     return f"No plan: {counted(len(report.pending), 'pod')} of {report.n_pods} found no node whatever was added."
+
+
+def _when(report: PlanReport) -> str:
+    """Under which arrival of the nodes it holds, if they are not all there before the pods."""
+    if report.n_first is None or report.n_first >= report.n_nodes:
+        return ""
+    if not report.n_first:
+        return " as the nodes join one by one"
+    return f" if {report.n_first} nodes are there first and the others join one by one"
 
 
 def _first(report: PlanReport, style: Style, tone: Tone) -> list[str]:
@@ -346,6 +362,25 @@ def _use(report: PlanReport) -> list[str]:
             share = 100 * requested[name] // allocatable[name]
             parts.append(f"{name} {readable(name, requested[name])} of {readable(name, allocatable[name])} ({share} %)")
     return [f"Requested on the new nodes: {', '.join(parts)}"] if parts else []
+
+
+def _order(report: PlanReport, style: Style) -> list[str]:
+    """In which order nodes join that are not there from the beginning."""
+    if report.n_first is None or len(report.nodes) <= report.n_first:
+        return []
+    runs = [(name, len(list(group))) for name, group in groupby(one.offer for one in report.nodes[report.n_first :])]
+    most = style.most(_RUNS_SHOWN)
+    shown = runs if most is None else runs[:most]
+    text = ", ".join(f"{count} x {name}" for name, count in shown)
+    more = sum(count for _, count in runs[len(shown) :])
+    first = Counter(one.offer for one in report.nodes[: report.n_first])
+    lines = []
+    if report.n_first:
+        names = ", ".join(f"{n} x {name}" for name, n in first.items())
+        lines.append(f"There before the pods, {report.n_first} of {counted(report.n_nodes, 'node')}: {names}")
+    rest = f", and {counted(more, 'node')} more (-o wide)" if more else ""
+    lines.append(f"Nodes join in this order: {text}{rest}")
+    return [line for one in lines for line in wrapped(one, indent=0, hanging=2, width=style.width)]
 
 
 def _nodes(report: PlanReport, style: Style) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -20,7 +21,7 @@ from kubesched.planning.plan.judge import Mix, MixJudge, MixVerdict
 from kubesched.planning.plan.patterns import has_solver
 from kubesched.planning.plan.reading import ReadProblem
 from kubesched.planning.plan.report import WITHIN, Alternative, BoughtNodes, NewNode, PlanReport
-from kubesched.planning.plan.request import FILL_AFTER, IN_TURN, PlannedWorld, PlanRequest
+from kubesched.planning.plan.request import FILL_AFTER, IN_TURN, LATER, TOGETHER, PlannedWorld, PlanRequest
 from kubesched.planning.plan.search import MixSearch
 from kubesched.simulator.guesses import Guess
 from kubesched.simulator.loading import SimulationInput
@@ -108,17 +109,22 @@ def finished_report(
         n_trials=n_trials,
         seeds=tuple(range(request.seed, request.seed + request.seeds)),
         inputs_hash=facts.inputs_hash(),
-        new_objects=tuple(new_objects(facts, mix)),
+        new_objects=tuple(new_objects(facts, _options_of(mix) if verdict is None else verdict.nodes.values())),
+        n_first=None if verdict is None or request.arrival == TOGETHER else verdict.n_first,
     )
 
 
-def new_objects(facts: PlanFacts, mix: Mix) -> list[KubeObject]:
-    """The nodes of a mix, and what comes with them."""
+def new_objects(facts: PlanFacts, nodes: Iterable[int]) -> list[KubeObject]:
+    """The nodes of these options, and what comes with them."""
     return [
         item
-        for option, number in facts.planned.bought(mix)
+        for option, number in facts.planned.numbered(nodes)
         for item in node_from_offer(facts.planned.options[option], number)
     ]
+
+
+def _options_of(mix: Mix) -> list[int]:
+    return [option for option, count in enumerate(mix) for _ in range(count)]
 
 
 def _mix_of(facts: PlanFacts, packed: packing.Packing) -> Mix:
@@ -243,13 +249,11 @@ def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None,
     if verdict is not None and verdict.failure and answer != "yes":
         notes.append(f"It does not survive the loss of {verdict.failure}.")
     if answer == "yes" and verdict is not None and judge is not None and any(verdict.mix):
-        other = "later" if request.arrival == "together" else "together"
+        other = LATER if request.arrival == TOGETHER else TOGETHER
         is_quick = sum(verdict.mix) * len(facts.problem.pods) <= _QUICK
-        found = judge.quietly(verdict.mix, other) if is_quick or other == "together" else verdict
+        found = judge.quietly(verdict.mix, other) if is_quick or other == TOGETHER else verdict
         if not found.is_yes:
-            when = {"later": "nodes join one by one while the pods wait", "together": "the nodes are there first"}[
-                other
-            ]
+            when = {LATER: "nodes join one by one while the pods wait", TOGETHER: "all nodes are there first"}[other]
             n = len(found.pending)
             notes.append(f"If {when}, {counted(n, 'pod')} {'stays' if n == 1 else 'stay'} pending on these nodes.")
         last_seed, n_orders = request.seed + request.seeds - 1, request.orders
@@ -269,10 +273,14 @@ def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None,
 def _assumptions(facts: PlanFacts) -> list[str]:
     request, problem = facts.request, facts.problem
     found = []
-    if request.arrival == "together":
+    if request.arrival == TOGETHER:
         found.append("The nodes exist before the pods; DaemonSet pods are placed first.")
     else:
-        found.append("The pods wait, and the nodes join one after another in the order of the catalogue.")
+        first = "" if request.arrival == LATER else "; the first ones exist before the pods"
+        found.append(
+            f"Nodes join one by one, in the order above{first}. Each joins when the pods that fit on those before have "
+            "been placed; DaemonSet pods are placed first."
+        )
     if request.fill == IN_TURN:
         found.append(
             f"Nodes of a later turn have soft taints ({FILL_AFTER}1, ...: PreferNoSchedule): the scheduler takes them "

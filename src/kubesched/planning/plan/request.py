@@ -38,7 +38,9 @@ SPOT = "spot"
 OBJECTIVES = ("cost", "nodes")
 SURVIVABLE = ("zone", "node")
 SPREADS = ("literal", "intent")
-ARRIVALS = ("together", "later")
+TOGETHER, LATER, REST_LATER = "together", "later", "rest-later"
+ARRIVALS = (TOGETHER, LATER, REST_LATER)
+"""`later`: all nodes join one by one while the pods wait; `rest-later`: some are there before the pods."""
 EVENLY, IN_TURN = "evenly", "in-turn"
 FILLS = (EVENLY, IN_TURN)
 TURNS = 6
@@ -64,7 +66,7 @@ class PlanRequest:
     survive: str = ""
     priority_at_least: int | None = None
     spread: str = "literal"
-    arrival: str = "together"
+    arrival: str = TOGETHER
     fill: str = EVENLY
     """`in-turn`: some of the nodes get soft taints, so that the scheduler fills the others first."""
     ideal: bool = False
@@ -209,14 +211,13 @@ class PlannedWorld:
         """From 0."""
         return option * self.turns // len(self.options)
 
-    def bought(self, mix: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """The option and the number of each node of a mix; nodes that differ in the turn alone are numbered through."""
+    def numbered(self, options: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Nodes of these options, each with its number; nodes that differ in the turn alone are numbered through."""
         n_offers = len(self.options) // self.turns
         numbers = [0] * n_offers
-        for option, count in enumerate(mix):
-            for _ in range(count):
-                numbers[option % n_offers] += 1
-                yield option, numbers[option % n_offers]
+        for option in options:
+            numbers[option % n_offers] += 1
+            yield option, numbers[option % n_offers]
 
 
 def planned_world(

@@ -206,13 +206,13 @@ class MixSearch:
                 self.best = verdict
                 return True
             self.lost_to_scheduler += 1
-            repaired = self._repaired(mix, verdict, 1 + number // 2)
+            repaired = self.repaired(mix, verdict, 1 + number // 2)
             if repaired is None:
                 return False
             mix = repaired
         return False
 
-    def _repaired(self, mix: Mix, verdict: MixVerdict, times: int) -> Mix | None:
+    def repaired(self, mix: Mix, verdict: MixVerdict, times: int) -> Mix | None:
         """With the cheapest nodes on which so many times as many fit as found none."""
         left = np.zeros(len(self.model.classes), dtype=np.int64)
         for key in verdict.pending:
