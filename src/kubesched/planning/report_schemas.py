@@ -100,6 +100,8 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
         {
             "answer": "string: `yes`, `no`, or `undecided`",
             "verified": "string: `scheduler`, or `packing`",
+            "arrival": "string: `together`, `later` or `rest-later`: when the nodes join",
+            "nodesBeforePods": "integer?: how many of `nodes` exist before the pods, if the others join later",
             "objective": "string: `cost` or `nodes`",
             "currency": "string: of all amounts",
             "cost": f"{_MONEY}, or a number of nodes",
