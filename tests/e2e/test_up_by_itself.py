@@ -128,7 +128,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = kubesched("up", "--data", str(tmp_path), "--port", str(port))
-    _is_refused(said, f"cannot serve on 127.0.0.1:{port}")
+    _is_refused(said, f"127.0.0.1:{port}: the port is in use; choose another with --port")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import PODS
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
+from kubesched.planning.solving import integer_program
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.simulator.settling import Settling
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
@@ -180,7 +181,7 @@ def _unplaced(info: PodInfo) -> Pod:
 
 def _solve(kinds: Sequence[_Kind], free: Room, until_s: float) -> tuple[Placement, bool] | None:
     """The most pods by priority, with the fewest that leave their node; and whether that is proven."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
     from scipy.sparse import csr_array, vstack
 
     places = [(k, name) for k, kind in enumerate(kinds) for name in kind.most]
@@ -221,7 +222,7 @@ def _solve(kinds: Sequence[_Kind], free: Room, until_s: float) -> tuple[Placemen
         if left_s <= 0:
             return None
         line = matrix([goal])
-        answer = milp(
+        answer = integer_program(
             line.toarray()[0],
             constraints=LinearConstraint(whole, ub=np.array(limits)),
             bounds=Bounds(0, upper),

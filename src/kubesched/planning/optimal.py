@@ -35,6 +35,7 @@ from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest, planned_world
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.solving import integer_program
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -487,7 +488,7 @@ def _most_by_priority(
 ) -> dict[int, int]:
     """Whole numbers of pods of each class on each kind of node, with the room of all nodes of a kind taken together;
     what a higher priority can have is fixed before the next one is asked."""
-    from scipy.optimize import LinearConstraint, milp
+    from scipy.optimize import LinearConstraint
     from scipy.sparse import csr_matrix, vstack
 
     n_nodes = np.array([sum(available[m] for m in one.members) for one in model.options], dtype=np.int64)
@@ -513,7 +514,7 @@ def _most_by_priority(
     total = 0
     for t, priority in enumerate(priorities):
         goal = np.array([-1.0 if u == t else 0.0 for _, _, u in columns])
-        answer = milp(
+        answer = integer_program(
             goal, constraints=LinearConstraint(matrix, ub=np.array(limits)), integrality=np.ones(len(columns))
         )
         reach = -answer.mip_dual_bound if answer.mip_dual_bound is not None else counts[:, t].sum()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from kubesched.planning.plan.packing import (
     fill,
     is_within_limits,
 )
-
-if TYPE_CHECKING:
-    from scipy.optimize import OptimizeResult
+from kubesched.planning.solving import integer_program, linear_program
 
 _MOST_ROUNDS = 100
 _NEAR_ENOUGH = 1e-4
@@ -169,8 +167,6 @@ def _first_columns(model: PackingModel, columns: Columns, starts: Sequence[Packi
 
 def _solve(model: PackingModel, columns: Columns) -> Master | None:
     """Columns cover all pods, together with what is free on the nodes that are there, within the limits."""
-    from scipy.optimize import linprog
-
     matrix, n_columns, n_classes = columns.matrix, len(columns.options), len(model.classes)
     rooms = [(room, np.flatnonzero(room.most > 0)) for room in model.existing]
     n_free = sum(len(inside) for _, inside in rooms)
@@ -196,7 +192,7 @@ def _solve(model: PackingModel, columns: Columns) -> Master | None:
         limits[r, :n_columns] = row.coefficients[columns.options]
     rows = np.vstack([-cover, *blocks, limits])
     right = np.concatenate([-model.demand.astype(np.float64), *sides, [float(row.most) for row in model.limits]])
-    found: OptimizeResult = linprog(cost, A_ub=rows, b_ub=right, bounds=upper, method="highs")
+    found = linear_program(cost, A_ub=rows, b_ub=right, bounds=upper)
     if found.status != 0:
         return None
     marginals = -scale * np.asarray(found.ineqlin.marginals)
@@ -209,7 +205,6 @@ def _solve(model: PackingModel, columns: Columns) -> Master | None:
 def fluid_counts(model: PackingModel) -> Floats | None:
     """(n_options,) how many machines, not whole, would do at the least cost if pods could be divided at will: what fits
     is a matter of sums. None if the solver has no answer."""
-    from scipy.optimize import linprog
     from scipy.sparse import coo_array, vstack
 
     n_options, n_resources = model.capacity.shape
@@ -233,13 +228,12 @@ def fluid_counts(model: PackingModel) -> Floats | None:
     within = coo_array((data[:split], (rows, columns)), shape=shape)
     cover = coo_array((data[split:], (classes, n_options + np.arange(n_pairs))), shape=(len(model.demand), shape[1]))
     limits = [np.append(row.coefficients, np.zeros(n_pairs)) for row in model.limits]
-    found: OptimizeResult = linprog(
+    found = linear_program(
         np.append(prices, np.zeros(n_pairs)),
         A_ub=vstack([within, *(coo_array(row[np.newaxis, :]) for row in limits)]),
         b_ub=np.append(np.zeros(shape[0]), [float(row.most) for row in model.limits]),
         A_eq=cover,
         b_eq=np.where(np.isin(np.arange(len(model.demand)), classes), model.demand, 0).astype(np.float64),
-        method="highs",
     )
     return np.asarray(found.x)[:n_options] if found.status == 0 else None
 
@@ -301,7 +295,7 @@ def _greedy_patterns(model: PackingModel, option: int, values: Ints, mixes: Floa
 
 def by_branching(model: PackingModel, columns: Columns, time_limit_s: float) -> Packing | None:
     """The cheapest whole numbers of the columns that cover all pods: a mixed integer program."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     if not columns.options:
         return None
@@ -312,7 +306,7 @@ def by_branching(model: PackingModel, columns: Columns, time_limit_s: float) -> 
     ]
     options: dict[str, Any] = {"mip_rel_gap": _MIP_GAP, "node_limit": _MIP_NODES, "time_limit": time_limit_s}
     scale = max(1.0, float(columns.prices.max()))
-    found = milp(
+    found = integer_program(
         columns.prices / scale,
         constraints=constraints,
         integrality=np.ones(len(columns.options)),
