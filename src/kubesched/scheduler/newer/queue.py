@@ -283,6 +283,7 @@ class GroupQueue(NewerQueue):
             for key in gone:
                 del self._homes[key], entry.members[key]
             self._pods.again(entry, UNSCHEDULED_POD_UPDATE.label)
+            super().reconsider_held((entry.key,), UNSCHEDULED_POD_UPDATE, now_s)  # perhaps by a pod that is apart now
         for key, queued in gone.items():
             self._beside[INCOMPLETE].setdefault(group_key_of(queued.info.pod), {})[key] = queued
 

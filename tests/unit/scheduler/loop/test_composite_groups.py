@@ -159,6 +159,18 @@ def test_a_group_that_goes_leaves_the_others_in_the_queue() -> None:
     assert set(bound(world)) == {"y-0", "y-1", "y-2"}
 
 
+def test_a_tree_is_called_when_the_group_of_the_pod_that_held_it_back_is_gone() -> None:
+    world = _world()
+    (gated,) = _pods("x", 1, schedulingGates=[{"name": "later"}])
+    add(world, node(cpu="2"), _composite(), _leaf("x"), gated, _leaf("y"), *_pods("y", 1))
+    world.run(for_s=1)
+    assert _waiting(world)[GATED] == 2
+    world.objects.remove(world.objects.of(PodGroup)["d/x"])
+    world.run(for_s=1)
+    assert set(bound(world)) == {"y-0"}
+    assert _waiting(world) == {INCOMPLETE: 1}
+
+
 def test_topology_is_kept_level_by_level() -> None:
     """One zone for all, and in it one rack for each group."""
     world = _world()
