@@ -130,14 +130,10 @@ class Planner:
         otherwise, or without the limits asked for."""
         request = self._request
         if request.fill == EVENLY and _is_lost_to_the_scheduler(report):
-            in_turn = self._asked_again(replace(request, fill=IN_TURN, alternatives=0), among=3)
+            in_turn = self._asked_again(replace(request, fill=IN_TURN, alternatives=0))
             if in_turn.answer == "yes" and in_turn.cost < report.cost:
                 n = sum(one.count for one in in_turn.mix if one.turn > 1)
                 yield f"With --fill in-turn (soft taints on {n} nodes): {_told(in_turn)}, {_less(report, in_turn)}."
-        if request.arrival == TOGETHER and request.fill == EVENLY and _is_lost_to_the_scheduler(report):
-            joining = self._asked_again(replace(request, arrival=REST_LATER, alternatives=0))
-            if joining.answer == "yes" and joining.cost * (1 + _NOTICEABLE) < report.cost:
-                yield f"{_joined(joining)} (--arrival rest-later): {_told(joining)}, {_less(report, joining)}."
         if report.answer == "yes" and request.spread == "literal" and not request.ideal and _spreads(self._given):
             intent = self._asked_again(replace(request, spread="intent", alternatives=0))
             if (intent.answer, intent.cost, intent.n_nodes) != ("yes", report.cost, report.n_nodes):
@@ -151,10 +147,8 @@ class Planner:
         if report.answer == "no" and not report.unplaceable and unlimited != request:
             yield f"Without --max-nodes, --max-types and --spot-share: {_told(self._asked_again(unlimited))}."
 
-    def _asked_again(
-        self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None, among: int = 2
-    ) -> PlanReport:
-        limit_s = max(1.0, self._watch.left_s / among)
+    def _asked_again(self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None) -> PlanReport:
+        limit_s = max(1.0, self._watch.left_s / 2)
         watch = PlanWatch(limit_s, self._watch.clock, self._watch.is_interrupted, is_strict=True)
         return Planner(self._given, self._catalogue, request, config or self._config, self._registry, watch)._plan()
 
@@ -250,13 +244,6 @@ def _is_lost_to_the_scheduler(report: PlanReport) -> bool:
 
 def _less(report: PlanReport, other: PlanReport) -> str:
     return f"{100 * (report.cost - other.cost) / report.cost:.1f} % less"
-
-
-def _joined(report: PlanReport) -> str:
-    if not report.n_first:
-        return "If nodes join one by one while the pods wait"
-    n_later = report.n_nodes - report.n_first
-    return f"If {counted(n_later, 'node')} of {report.n_nodes} join later, one by one, while the last pods wait"
 
 
 def _told(report: PlanReport) -> str:
