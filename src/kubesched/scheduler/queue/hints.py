@@ -24,7 +24,6 @@ from kubesched.framework.events import (
 )
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
 
 KEPT_FAILURES = 100
@@ -184,19 +183,11 @@ class HintTable:
         return tuple(None if hint is None else measured(plugin, event.label, hint) for hint in found)
 
 
-def likeness_of(queued: QueuedPodInfo) -> object:
-    """Pods for which this is the same mean the same to hints that look at no more of a pod than its signature. One that
-    is gated is like no other."""
-    if queued.gating_plugin or queued.hold is not None:
-        return queued.key
-    return queued.info.signature, queued.info.pin, queued.unschedulable_plugins, queued.pending_plugins
-
-
 class JudgedBySignature:
     """Hints that look at no more of a pod than its signature are asked once for all pods that have it and were rejected
     by the same plugins."""
 
-    __slots__ = ("_about", "_about_key", "_broken", "_change", "_known", "_table")
+    __slots__ = ("_about", "_change", "_known", "_table")
 
     def __init__(self, table: HintTable, change: ClusterChange) -> None:
         self._table = table
@@ -204,35 +195,21 @@ class JudgedBySignature:
         changed = change.old if change.new is None else change.new
         self._about = (changed.metadata.uid or changed.pod_key) if isinstance(changed, Pod) else ""
         """The changed pod itself, for which hints may answer otherwise."""
-        self._about_key = changed.pod_key if isinstance(changed, Pod) else None
-        self._known: dict[object, Requeue] = {}
-        self._broken: dict[str, Requeue] = {}
-        """By uid, pods about which a hint broke: that is reported once for each."""
-
-    def skips_all(self, alike: Mapping[PodKey, QueuedPodInfo]) -> bool:
-        """Whether the change means nothing to any of these pods, which are alike."""
-        queued = next(iter(alike.values()))
-        if queued.gating_plugin or self._about_key in alike or self._is_asked_alone(queued):
-            return False
-        return self(queued) is Requeue.SKIP
+        self._known: dict[tuple[object, ...], Requeue] = {}
 
     def __call__(self, queued: QueuedPodInfo) -> Requeue:
-        if self._is_asked_alone(queued):
+        info, rejecting, pending = queued.info, queued.unschedulable_plugins, queued.pending_plugins
+        pod_by_pod = self._change.match.pod_by_pod.get(info.pod.spec.scheduler_name)
+        if pod_by_pod is None or info.uid == self._about or not pod_by_pod.isdisjoint(queued.rejectors):
             return self._table.judge(queued, self._change)
-        key = queued.likeness or likeness_of(queued)
-        known = self._known.get(key) or self._broken.get(queued.uid)
+        key = info.signature, info.pin, rejecting, pending
+        known = self._known.get(key)
         if known is None:
             n_failed = self._table.n_failed
             known = self._table.judge(queued, self._change)
-            if self._table.n_failed == n_failed:
+            if self._table.n_failed == n_failed:  # one that breaks is reported for every pod
                 self._known[key] = known
-            else:
-                self._broken[queued.uid] = known
         return known
-
-    def _is_asked_alone(self, queued: QueuedPodInfo) -> bool:
-        pod_by_pod = self._change.match.pod_by_pod.get(queued.info.pod.spec.scheduler_name)
-        return pod_by_pod is None or queued.uid == self._about or not pod_by_pod.isdisjoint(queued.rejectors)
 
 
 def _is_asked_pod_by_pod(registered: Sequence[RegisteredEvent], event: ClusterEvent) -> bool:

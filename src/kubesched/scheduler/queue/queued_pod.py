@@ -46,7 +46,6 @@ class QueuedPodInfo:
         "info",
         "initial_attempt_at_s",
         "key",
-        "likeness",
         "order",
         "pending_plugins",
         "pops_early",
@@ -85,8 +84,6 @@ class QueuedPodInfo:
         self.flushed_at_s = -inf
         self.was_flushed = False
         """Whether it is being attempted only because it was unschedulable for too long."""
-        self.likeness: object = None
-        """While it waits for a change: pods for which this is the same are alike."""
         self.heap: PodHeap | None = None
         self.order: Order = ()
         self.arrival = 0

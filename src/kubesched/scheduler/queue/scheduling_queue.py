@@ -36,15 +36,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.scheduling import AnyGroup
 from kubesched.scheduler.queue.changes import pod_events
-from kubesched.scheduler.queue.hints import (
-    ClusterChange,
-    HintFailure,
-    HintTable,
-    Judge,
-    JudgedBySignature,
-    MeasuredHint,
-    Requeue,
-)
+from kubesched.scheduler.queue.hints import ClusterChange, HintFailure, HintTable, MeasuredHint, Requeue
 from kubesched.scheduler.queue.profile import QueueProfile, QueueSettings
 from kubesched.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from kubesched.scheduler.queue.sub_queues import (
@@ -131,7 +123,6 @@ class SchedulingQueue:
         if queued.heap is not None:
             self._pods.reorder(queued)
         else:
-            self._pods.unschedulable.spec_changed(queued)
             self._reconsider(queued, before, info.pod, now_s)
 
     def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
@@ -302,16 +293,12 @@ class SchedulingQueue:
         pool = self._pods.unschedulable
         if not pool.by_plugin and not self._in_flight.by_uid and not match.is_wildcard:
             return  # who waits is held until it is called
-        change = ClusterChange(match, old, new)
-        judge = self._hints.judge_all(change)
-        if match.is_wildcard:
-            waiting = list(pool)
-        else:
-            waiting = pool.rejected_by(match.plugins, judge.skips_all if type(judge) is JudgedBySignature else None)
+        waiting = list(pool) if match.is_wildcard else pool.rejected_by(match.plugins)
         if only is not None:
             waiting = [queued for queued in waiting if only(queued.info)]
+        change = ClusterChange(match, old, new)
         if waiting:
-            self._move(waiting, change, judge, now_s)
+            self._move(waiting, change, now_s)
         self._in_flight.record(change)
 
     def on_assigned_pod(self, old: Pod | None, new: Pod | None, now_s: float) -> None:
@@ -339,7 +326,7 @@ class SchedulingQueue:
             queued.flushed_at_s = check_s
         if left:
             timeout = ClusterChange(self._hints.match(UNSCHEDULABLE_TIMEOUT), None, None)
-            self._move(left, timeout, self._hints.judge_all(timeout), now_s)
+            self._move(left, timeout, now_s)
             self._in_flight.record(timeout)
 
     def next_deadline_s(self) -> float | None:
@@ -367,9 +354,10 @@ class SchedulingQueue:
 
     # -- what a change means -------------------------------------------------------------------------------------------
 
-    def _move(self, waiting: Sequence[QueuedPodInfo], change: ClusterChange, judge: Judge, now_s: float) -> None:
+    def _move(self, waiting: Sequence[QueuedPodInfo], change: ClusterChange, now_s: float) -> None:
         match = change.match
         is_wildcard, plugins = match.is_wildcard, match.plugins
+        judge = self._hints.judge_all(change)
         for queued in waiting:
             hold = queued.hold
             if hold is not None and hold.lasts():

@@ -8,8 +8,8 @@ it is compared with: within such a window of a second, pods stand in the order o
 early is the most important of those about to be due. Pods that failed with an error wait apart and are never popped
 early: the wait is there to spare the API server. So do members of pod groups, of which one would bring all others.
 
-Unschedulable pods are filed under each plugin that rejected them, and there with those that are alike, so that an event
-costs what it may move, not what there is. Those with a hold that ends by a call are not filed before that.
+Unschedulable pods are filed under each plugin that rejected them, so that an event costs what it may move, not what
+there is. Those with a hold that ends by a call are not filed before that.
 
 Pods in flight are popped and not done yet. When an attempt fails, the events since it began are replayed for the pod:
 it was in no queue from which they could have moved it, and would miss them otherwise.
@@ -25,12 +25,11 @@ from math import floor, inf
 
 from kubesched.framework.status import OK, Hold, Status
 from kubesched.k8s.model.meta import PodKey
-from kubesched.scheduler.queue.hints import ClusterChange, Requeue, likeness_of
+from kubesched.scheduler.queue.hints import ClusterChange, Requeue
 from kubesched.scheduler.queue.profile import QueueSettings
 from kubesched.scheduler.queue.queued_pod import Order, PodHeap, QueuedPodInfo
 
 _MOST_DOUBLINGS = 62
-_FEW = 64
 
 
 class BackoffQueue:
@@ -106,14 +105,10 @@ class BackoffQueue:
         return floor(moment_s) if self._windows else moment_s
 
 
-AlikePods = dict[PodKey, QueuedPodInfo]
-"""With the same signature, rejected by the same plugins; a pod that is gated is like no other."""
-
-
 class UnschedulablePods:
     """In the order in which they came here."""
 
-    __slots__ = ("_alike", "_filed", "_n_filed", "by_key", "by_plugin", "oldest_s")
+    __slots__ = ("_filed_under", "by_key", "by_plugin", "oldest_s")
 
     def __init__(self) -> None:
         self.by_key: dict[PodKey, QueuedPodInfo] = {}
@@ -121,11 +116,7 @@ class UnschedulablePods:
         self.by_plugin: dict[str, dict[PodKey, QueuedPodInfo]] = {}
         """To look at: those that changes concern, by who rejected them. Who is held until it is called is none of
         them."""
-        self._alike: dict[str, dict[object, AlikePods]] = {}
-        """The same, those that are alike together."""
-        self._filed: dict[PodKey, tuple[int, frozenset[str], object]] = {}
-        """As which of all, under which plugins, and with whom."""
-        self._n_filed = 0
+        self._filed_under: dict[PodKey, frozenset[str]] = {}
         self.oldest_s = inf
         """No pod has waited since earlier than this."""
 
@@ -159,49 +150,23 @@ class UnschedulablePods:
     def call(self, key: PodKey) -> None:
         """The pod is held back no more, perhaps: changes concern it again."""
         queued = self.by_key.get(key)
-        if queued is not None and key not in self._filed:
+        if queued is not None and key not in self._filed_under:
             self._file(queued)
 
-    def spec_changed(self, queued: QueuedPodInfo) -> None:
-        """The pod may be like others from now on."""
-        filed = self._filed.get(queued.key)
-        if filed is not None:
-            place, plugins, before = filed
-            self._part(queued.key, plugins, before)
-            self._join(queued, place, plugins)
-
-    def rejected_by(
-        self, plugins: Sequence[str], skips_all: Callable[[AlikePods], bool] | None = None
-    ) -> list[QueuedPodInfo]:
-        """Those that any of the plugins rejected, each once; without those that are alike and are all skipped."""
+    def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
+        """Those that any of the plugins rejected, each once."""
         by_plugin = self.by_plugin
         if not by_plugin:
             return []
-        names = [plugin for plugin in plugins if plugin in by_plugin]
-        if not names:
+        groups = [group for plugin in plugins if (group := by_plugin.get(plugin))]
+        if not groups:
             return []
-        if skips_all is None or len(self._filed) <= _FEW:
-            groups = [by_plugin[plugin] for plugin in names]
-        else:
-            groups = [self._left_of(plugin, skips_all) for plugin in names]
         if len(groups) == 1:
             return list(groups[0].values())
         merged: dict[PodKey, QueuedPodInfo] = {}
         for group in groups:
             merged.update(group)
         return list(merged.values())
-
-    def _left_of(self, plugin: str, skips_all: Callable[[AlikePods], bool]) -> dict[PodKey, QueuedPodInfo]:
-        """In the order in which they were filed."""
-        bundles = self._alike[plugin].values()
-        left = [alike for alike in bundles if not skips_all(alike)]
-        if len(left) == len(bundles):
-            return self.by_plugin[plugin]
-        filed = self._filed
-        pods = [queued for alike in left for queued in alike.values()]
-        if len(left) > 1:
-            pods.sort(key=lambda queued: filed[queued.key][0])
-        return {queued.key: queued for queued in pods}
 
     def waiting_longer_than(self, limit_s: float, now_s: float) -> list[QueuedPodInfo]:
         """Also finds out anew since when the oldest has waited."""
@@ -211,38 +176,16 @@ class UnschedulablePods:
         return [queued for queued in self.by_key.values() if now_s - queued.parked_since_s > limit_s]
 
     def _file(self, queued: QueuedPodInfo) -> None:
-        plugins = queued.rejectors
+        plugins = self._filed_under[queued.key] = queued.rejectors
         for plugin in plugins:
             self.by_plugin.setdefault(plugin, {})[queued.key] = queued
-        self._n_filed += 1
-        self._join(queued, self._n_filed, plugins)
 
     def _unfile(self, key: PodKey) -> None:
-        filed = self._filed.pop(key, None)
-        if filed is None:
-            return
-        _, plugins, alike = filed
-        for plugin in plugins:
+        for plugin in self._filed_under.pop(key, ()):
             group = self.by_plugin[plugin]
             del group[key]
             if not group:
                 del self.by_plugin[plugin]
-        self._part(key, plugins, alike)
-
-    def _join(self, queued: QueuedPodInfo, place: int, plugins: frozenset[str]) -> None:
-        alike = queued.likeness = likeness_of(queued)
-        self._filed[queued.key] = place, plugins, alike
-        for plugin in plugins:
-            self._alike.setdefault(plugin, {}).setdefault(alike, {})[queued.key] = queued
-
-    def _part(self, key: PodKey, plugins: frozenset[str], alike: object) -> None:
-        for plugin in plugins:
-            bundles = self._alike[plugin]
-            del bundles[alike][key]
-            if not bundles[alike]:
-                del bundles[alike]
-                if not bundles:
-                    del self._alike[plugin]
 
 
 ACTIVE = "active"
@@ -384,6 +327,7 @@ class SubQueues:
 
 
 POD_POPPED = "PodPopped"
+_FEW = 64
 
 
 class InFlightPods:
