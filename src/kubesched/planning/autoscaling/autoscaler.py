@@ -27,6 +27,7 @@ from kubesched.planning.autoscaling.snapshot import snapshot
 from kubesched.planning.catalogue import INSTANCE_TYPE, NANOS, POOL, Catalogue, NodePrices, Option
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
+from kubesched.planning.consolidate.policies import MOST_EMPTY_AT_ONCE
 from kubesched.planning.new_nodes import daemons_of, node_from_offer, node_name
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.autoscaling import DRAINED, LAUNCHED, READY, REMOVED, AutoscalerChange, AutoscalingRecord
@@ -307,7 +308,7 @@ class AutoscaledCluster:
         since_s = {name: self._unneeded_since_s.get(name, now_s) for one in found for name in one.nodes}
         self._unneeded_since_s = since_s
         due = [one for one in found if all(now_s >= since_s[n] + self._timing.unneeded_s for n in one.nodes)]
-        empty = [one for one in due if not one.n_moves][:_MOST_EMPTY_AT_ONCE]
+        empty = [one for one in due if not one.n_moves][:MOST_EMPTY_AT_ONCE]
         for one in empty or due[:1]:
             self._drain(one)
         if since_s and not due:
@@ -402,9 +403,6 @@ class AutoscaledCluster:
             told.append(f"{counted(len(self._prices.unknown), 'node')} without a price: free of charge here.")
         told.append(f"A machine takes {self.autoscaler.boot_s:g} s to boot, and is paid for from its launch on.")
         return told
-
-
-_MOST_EMPTY_AT_ONCE = 10
 
 
 def _waits(pod: Pod) -> bool:
