@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation, NotExplainableError
+    from kubesched.explanation.group_trees import GroupTreeExplanation
     from kubesched.explanation.overview import NodeOverview, PodsOverview
     from kubesched.explanation.placement import NodeAnswer, UnknownNodeError
+    from kubesched.explanation.pod_groups import PodGroupExplanation
     from kubesched.explanation.targets import TargetError
     from kubesched.k8s.errors import KubeschedError, KubeschedWarning
     from kubesched.k8s.loaded_cluster import InputError, LoadedCluster, NoSuchObjectError
@@ -79,6 +81,7 @@ __all__ = [
     "ConfigError",
     "ConsolidationReport",
     "Explanation",
+    "GroupTreeExplanation",
     "InputError",
     "KubeschedError",
     "KubeschedWarning",
@@ -96,6 +99,7 @@ __all__ = [
     "PlacedSequence",
     "PlanError",
     "PlanReport",
+    "PodGroupExplanation",
     "PodsOverview",
     "Settled",
     "SimulationReport",
@@ -152,6 +156,8 @@ _HOMES = {
     "KubeschedWarning": "kubesched.k8s.errors",
     "NodeAnswer": "kubesched.explanation.placement",
     "NodeOverview": "kubesched.explanation.overview",
+    "GroupTreeExplanation": "kubesched.explanation.group_trees",
+    "PodGroupExplanation": "kubesched.explanation.pod_groups",
     "PodsOverview": "kubesched.explanation.overview",
     "TargetError": "kubesched.explanation.targets",
     "UnknownNodeError": "kubesched.explanation.placement",

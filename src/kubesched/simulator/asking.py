@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, overload
 
 from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
@@ -30,6 +30,55 @@ from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plu
 from kubesched.simulator.expansion import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
 
 Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation | GroupTreeExplanation
+"""All have `headline`, `to_dict()` and `to_html()`, and a text."""
+
+
+@overload
+def explain(
+    objects: Objects,
+    what: None = None,
+    config: Document = None,
+    *,
+    node: None = None,
+    namespace: str | None = None,
+    policy: Document = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
+    plugins: Iterable[type] = (),
+) -> PodsOverview: ...
+
+
+@overload
+def explain(
+    objects: Objects,
+    what: str,
+    config: Document = None,
+    *,
+    node: str,
+    namespace: str | None = None,
+    policy: Document = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
+    plugins: Iterable[type] = (),
+) -> NodeAnswer: ...
+
+
+@overload
+def explain(
+    objects: Objects,
+    what: str | None = None,
+    config: Document = None,
+    *,
+    node: str | None = None,
+    namespace: str | None = None,
+    policy: Document = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
+    plugins: Iterable[type] = (),
+) -> Explanation | Any: ...
 
 
 def explain(
@@ -44,7 +93,7 @@ def explain(
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
     plugins: Iterable[type] = (),
-) -> Any:
+) -> Answer:
     """Explains a pod on a cluster, a workload, a namespace or a node, under a KubeSchedulerConfiguration.
 
     The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or

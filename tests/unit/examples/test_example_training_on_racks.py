@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import kubesched
+from kubesched.explanation.pod_groups import PodGroupExplanation
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 
 HERE = Path(__file__).parents[3] / "examples" / "training-on-racks"
@@ -33,7 +34,7 @@ def test_the_gang_is_explained() -> None:
     found = kubesched.explain([CLUSTER, TRAINING, WAITING], "ml/podgroup/training")
     shown = "\n".join(line.rstrip() for line in str(found).splitlines())
     assert shown in (HERE / "README.md").read_text()
-    assert not found.is_unschedulable
+    assert isinstance(found, PodGroupExplanation) and not found.is_unschedulable
     assert [one["fitting"] for one in found.to_dict()["placements"]] == [8, 8, 5]
 
 
@@ -53,7 +54,7 @@ def test_a_gang_that_fits_in_no_rack_is_told_which_came_nearest() -> None:
     ]
     documents = [item for path in (CLUSTER, TRAINING, WAITING) for item in load_documents(path.read_bytes())]
     found = kubesched.explain([*documents, *busy], "ml/podgroup/training")
-    assert found.is_unschedulable
+    assert isinstance(found, PodGroupExplanation) and found.is_unschedulable
     assert found.headline == (
         "PodGroup ml/training waits: the nearest placement is example.com/rack=rack-3, where 7 of the 8 pods that it "
         "needs find a node; training-7 does not: 0/10 nodes are available: 10 Insufficient nvidia.com/gpu."

@@ -85,5 +85,5 @@ def test_a_gated_pod_is_told_what_would_become_of_it() -> None:
 def test_a_gated_pod_that_would_not_fit_gets_suggestions() -> None:
     gated = {"schedulingGates": [{"name": "quota"}]}
     answer = explain([make.node("a", cpu=1), make.pod("p", cpu=2, spec=gated)], "default/p")
-    assert answer.changes and not answer.without_gates.fits
+    assert answer.changes and answer.without_gates is not None and not answer.without_gates.fits
     assert "would not fit then either: needs 2 cpu" in answer.headline

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kubesched.explanation.overview import NodeOverview
 from kubesched.explanation.placement import UnknownNodeError, why_not_node
 from kubesched.simulator.asking import explain
 from kubesched.testing import make
@@ -114,6 +115,7 @@ def test_an_unknown_node_is_told_with_the_nearest_name() -> None:
 def test_a_node_may_be_called_by_the_first_part_of_its_name_if_no_other_is() -> None:
     objects = [make.node("a.x"), make.node("b.x"), make.node("b.y"), make.pod("p")]
     assert why_not_node(explain(objects, "default/p"), "a").node == "a.x"
-    assert explain(objects, "node/a").node == "a.x"
+    about = explain(objects, "node/a")
+    assert isinstance(about, NodeOverview) and about.node == "a.x"
     with pytest.raises(UnknownNodeError):
         why_not_node(explain(objects, "default/p"), "b")

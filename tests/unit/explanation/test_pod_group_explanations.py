@@ -8,6 +8,8 @@ import pytest
 
 import kubesched
 from kubesched.explanation.explain import NotExplainableError
+from kubesched.explanation.pod_groups import PodGroupExplanation
+from kubesched.k8s.loaded_cluster import Document
 
 
 def _node(name: str, cpu: str = "2", **labels: str) -> dict[str, Any]:
@@ -17,6 +19,12 @@ def _node(name: str, cpu: str = "2", **labels: str) -> dict[str, Any]:
         "metadata": {"name": name, "labels": labels},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
     }
+
+
+def explained(objects: list[dict[str, Any]], config: Document = None) -> PodGroupExplanation:
+    found = kubesched.explain(objects, "podgroup/g", config)
+    assert isinstance(found, PodGroupExplanation)
+    return found
 
 
 def _group(min_count: int, rack: bool = False) -> dict[str, Any]:
@@ -85,7 +93,7 @@ def _pods(n: int, **spec: Any) -> list[dict[str, Any]]:
     ],
 )
 def test_headline(objects: list[dict[str, Any]], headline: str, waits: bool) -> None:
-    found = kubesched.explain(objects, "podgroup/g")
+    found = explained(objects)
     assert (found.headline, found.is_unschedulable) == (headline, waits)
     assert found.to_dict()["headline"] == headline
     assert headline in found._repr_html_().replace("&#x27;", "'")
@@ -140,8 +148,8 @@ def test_one_node_fewer_is_not_enough() -> None:
     cluster = [_node("n", "4"), _group(16), *_pods(16)]
     assert "add 3 nodes like n" in str(kubesched.explain(cluster, "podgroup/g"))
     more = [_node(f"new-{i}", "4") for i in range(3)]
-    assert not kubesched.explain([*cluster, *more], "podgroup/g").is_unschedulable
-    assert kubesched.explain([*cluster, *more[:2]], "podgroup/g").is_unschedulable
+    assert not explained([*cluster, *more]).is_unschedulable
+    assert explained([*cluster, *more[:2]]).is_unschedulable
 
 
 def _config(gates: tuple[str, ...], emulate: str | None) -> dict[str, Any]:
@@ -176,7 +184,7 @@ def test_who_is_evicted_for_it(gates: tuple[str, ...], emulate: str | None, rack
     for node in nodes:
         node["metadata"]["labels"] = {"rack": "r"}
     objects = [*nodes, _low("a"), _low("b"), group, *_pods(3, priority=5)]
-    found = kubesched.explain(objects, "podgroup/g", config=_config(gates, emulate))
+    found = explained(objects, _config(gates, emulate))
     headline = "PodGroup default/g fits once 1 pod of lower priority left: default/low-"
     assert found.headline.startswith(headline)
     assert "Who is evicted for it" in str(found)
@@ -261,7 +269,7 @@ def test_pods_that_a_gang_does_not_need_are_told_apart(cpu: str, told: str, emul
         "kind": "KubeSchedulerConfiguration",
         **({"emulate": emulate} if emulate else {}),
     }
-    explanation = kubesched.explain(objects, "podgroup/g", config)
+    explanation = explained(objects, config)
     assert explanation.headline == f"PodGroup default/g {told}"
     assert explanation.is_unschedulable == (cpu == "2")
 

@@ -93,7 +93,7 @@ def test_a_workload_without_pods_is_explained_by_one_and_said_so() -> None:
 def test_why_a_workload_has_no_pods(item: dict[str, Any], what: str, said: str) -> None:
     answer = kubesched.explain([*ONE_NODE, item], what)
     assert said in answer.headline
-    assert answer.is_unschedulable
+    assert isinstance(answer, kubesched.PodsOverview) and answer.is_unschedulable
 
 
 def test_a_quota_may_have_room_for_some_of_the_pods() -> None:
@@ -108,7 +108,8 @@ def test_a_quota_may_have_room_for_some_of_the_pods() -> None:
     answer = kubesched.explain([*ONE_NODE, quota, web], "deployment/web")
     told = "quota team has room for 2 of the 3 that are missing: 1 of 5 requests.cpu used, a pod needs 2"
     assert told in answer.headline
-    assert answer.missing.kind.value == "quota"
+    assert isinstance(answer, kubesched.PodsOverview)
+    assert answer.missing is not None and answer.missing.kind.value == "quota"
 
 
 def test_a_workload_that_does_not_exist_may_be_another() -> None:

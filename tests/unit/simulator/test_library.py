@@ -165,7 +165,7 @@ WRONG: Any = 7
         pytest.param(lambda: kubesched.simulate(NODE_LINE, provider="none"), "none", id="no such provider"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, plugins=[int]), "int", id="no plugin"),
         pytest.param(lambda: kubesched.simulate(NODE_LINE, plugins=WRONG), "a list of classes", id="no plugins"),
-        pytest.param(lambda: kubesched.explain("p", [NODE_LINE]), "after the cluster", id="the other way round"),  # type: ignore[arg-type]
+        pytest.param(lambda: kubesched.explain("p", [NODE_LINE]), "after the cluster", id="the other way round"),  # type: ignore[call-overload]
         pytest.param(lambda: kubesched.simulate(NODE_LINE, seed="x"), "^seed: 'x' is not a whole", id="seed"),  # type: ignore[call-overload]
         pytest.param(lambda: kubesched.sweep(NODE_LINE, seeds="12"), "^seed: '1' is not a whole", id="seeds"),  # type: ignore[arg-type]
         pytest.param(lambda: kubesched.compare(NODE_LINE, ["base"]), "^variants: a mapping", id="variants"),  # type: ignore[arg-type]
