@@ -5,19 +5,18 @@ Next: `kubesched.planning.outage`, which plays the failures.
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from kubesched.cli.output import counted_progress
 from kubesched.cli.planning import (
-    NO_EXIT,
-    UNDECIDED_EXIT,
     AskedCluster,
     cluster_options,
+    end,
     keep_option,
     print_report,
     report_options,
+    runs_options,
+    selection_options,
     stoppable,
     told_in_a_line,
 )
@@ -53,7 +52,9 @@ from kubesched.cli.scenario import SPAN, jobs_option
     help="Force-delete pods that have been Terminating on a failed node for this long.",
 )
 @click.option("--priority-at-least", type=int, metavar="N", help="Count only pods with at least this priority.")
+@selection_options("Fail only nodes with these labels: pool=spot.", "Do not fail nodes with these labels.")
 @keep_option
+@runs_options()
 @jobs_option
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Stop after this time, and report the cases so far.")
 @report_options(("cases", "workloads"))
@@ -69,7 +70,11 @@ def outage(
     gone: bool,
     force_delete_after: float | None,
     priority_at_least: int | None,
+    nodes: str,
+    exclude_nodes: str,
     keep: tuple[str, ...],
+    seeds: int,
+    orders: int,
     jobs: int,
     time_limit: float | None,
     output: str,
@@ -84,8 +89,10 @@ def outage(
     kubesched outage -f dump.json --fail zone=a --fail node/b-7
     kubesched outage -f dump.json --random 3
     """
+    from kubesched.planning.node_groups import NodeSelection
     from kubesched.planning.outage import DEFAULT_TRIALS, OutagePlayer
     from kubesched.planning.outage_report import OutageRules
+    from kubesched.planning.several_runs import Runs
     from kubesched.simulator.options import SimulationOptions
 
     if pairs and every is None:
@@ -98,7 +105,17 @@ def outage(
     with told_in_a_line():
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
-        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation, keep, jobs)
+        player = OutagePlayer(
+            given,
+            chosen.config,
+            options,
+            chosen.registry,
+            chosen.emulation,
+            keep,
+            jobs,
+            NodeSelection(nodes, exclude_nodes),
+            Runs(asked.seed, seeds, orders),
+        )
         with stoppable(time_limit) as stopped, counted_progress("cases") as progress:
             report = player.report(
                 every=wanted,
@@ -112,7 +129,5 @@ def outage(
                 stopped=stopped,
             )
     print_report(report, output, table)
-    if is_exit_code and report.survives and report.n_unplayed:
-        sys.exit(UNDECIDED_EXIT)
-    if is_exit_code and not report.survives:
-        sys.exit(NO_EXIT)
+    is_unknown = report.survives and report.n_unplayed > 0
+    end(is_asked=is_exit_code, is_yes=report.survives, is_undecided=is_unknown or report.verdicts.are_split)

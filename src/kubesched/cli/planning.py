@@ -185,6 +185,40 @@ keep_option = click.option(
 )
 
 
+def runs_options(orders: int = 1) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--seeds` and `--orders`."""
+    seeds_option = click.option(
+        "--seeds",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Number of seeds to try; a yes is a yes with all.",
+    )
+    orders_option = click.option(
+        "--orders",
+        type=click.IntRange(min=1),
+        default=orders,
+        show_default=True,
+        help="Number of orders of arrival to try; a yes is a yes in all.",
+    )
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        return seeds_option(orders_option(command))
+
+    return with_options
+
+
+def selection_options(nodes: str, exclude_nodes: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--nodes` and `--exclude-nodes`; each command says what becomes of the nodes."""
+    wanted = click.option("--nodes", default="", metavar="SELECTOR", help=nodes)
+    unwanted = click.option("--exclude-nodes", default="", metavar="SELECTOR", help=exclude_nodes)
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        return wanted(unwanted(command))
+
+    return with_options
+
+
 def _choose_strictness(ctx: click.Context, _: click.Parameter, is_strict: bool) -> None:
     ctx.meta[_STRICT] = is_strict
 
@@ -271,6 +305,12 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
     else:
         print_answer(report.render, output)
     write_report(lambda command: planning_page(command, report))
+
+
+def end(*, is_asked: bool, is_yes: bool, is_undecided: bool = False) -> None:
+    """With `--exit-code`: 3 if nobody knows yet, or it depends on chance; 1 if the answer is no."""
+    if is_asked and (is_undecided or not is_yes):
+        sys.exit(UNDECIDED_EXIT if is_undecided else NO_EXIT)
 
 
 def seconds_of_limit(text: str) -> float:

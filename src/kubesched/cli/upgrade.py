@@ -5,20 +5,20 @@ Next: `kubesched.planning.upgrade`, which plays it.
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from kubesched.cli.output import counted_progress
 from kubesched.cli.planning import (
-    NO_EXIT,
-    UNDECIDED_EXIT,
     AskedCluster,
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    end,
+    keep_option,
     print_report,
     report_options,
+    runs_options,
+    selection_options,
     stoppable,
     told_in_a_line,
 )
@@ -70,6 +70,9 @@ COUNT = CountOrPercent()
 @catalogue_options
 @click.option("--find-surge", is_flag=True, help="Also find the smallest surge that finishes.")
 @click.option("--find-order", is_flag=True, help="Also find the order with the fewest moves.")
+@selection_options("Upgrade only nodes with these labels: pool=workers.", "Leave out nodes with these labels.")
+@keep_option
+@runs_options()
 @jobs_option
 @click.option(
     "--time-limit", type=SPAN, metavar="DURATION", help="Stop after this time, and report what was found so far."
@@ -92,6 +95,11 @@ def upgrade(
     prices: str | None,
     find_surge: bool,
     find_order: bool,
+    nodes: str,
+    exclude_nodes: str,
+    keep: tuple[str, ...],
+    seeds: int,
+    orders: int,
     jobs: int,
     time_limit: float | None,
     output: str,
@@ -104,7 +112,9 @@ def upgrade(
     kubesched upgrade -f dump.json --pool workers --preset gke
     kubesched upgrade -f dump.json --max-surge 10% --drain-timeout 30m --find-surge
     """
+    from kubesched.planning.node_groups import NodeSelection
     from kubesched.planning.rolling_upgrade import strategy_of
+    from kubesched.planning.several_runs import Runs
     from kubesched.planning.upgrade import UpgradePlayer
     from kubesched.simulator.options import SimulationOptions
 
@@ -135,11 +145,14 @@ def upgrade(
                 progress,
                 stopped,
                 jobs,
+                NodeSelection(nodes, exclude_nodes),
+                keep,
+                Runs(asked.seed, seeds, orders),
             )
             report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
     print_report(report, output, table)
-    if is_exit_code and not report.finishes:
-        sys.exit(UNDECIDED_EXIT if report.outcome.is_stopped else NO_EXIT)
+    is_unknown = report.outcome.is_stopped or report.outcome.verdicts.are_split
+    end(is_asked=is_exit_code, is_yes=report.finishes, is_undecided=is_unknown)
 
 
 def _number(text: str | None) -> int | str | None:

@@ -27,13 +27,12 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists
 from kubesched.k8s.model.core import Pod, PodStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
 from kubesched.planning.copies import Application, CopyAdmission, CopyRules, place_copies
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.many_copies import count_copies
-from kubesched.planning.node_groups import grouped
+from kubesched.planning.node_groups import NodeSelection, grouped
 from kubesched.planning.provenance import Provenance
 from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
 from kubesched.planning.resting_workloads import (
@@ -124,7 +123,7 @@ def capacity(
             "there is no workload with replicas" if every else "a pod, a shape, a workload or an app is needed"
         )
     rules = changed(rules, most_anew=_FEW_ENOUGH_TO_PLACE_ANEW // len(asked))
-    groups = _groups(world, by, _closed(world, nodes, exclude_nodes))
+    groups = _groups(world, by, _closed(world, NodeSelection(nodes, exclude_nodes)))
     if NAMESPACE in by and any(one.template is None for one in asked):
         raise CapacityError("by namespace: only pods and shapes can be in any namespace")
     runs = _Runs(world, seed, seeds, orders, ignore_pending, keep)
@@ -310,26 +309,9 @@ def _namespaces(world: LoadedWorld) -> list[str]:
     return sorted(named | {item.namespace for item in world.bounds})
 
 
-def _closed(world: LoadedWorld, nodes: str, excluded: str) -> frozenset[str]:
-    """The nodes that copies may not go to, by two label selectors."""
-    allowed = _selector("nodes", nodes) if nodes else None
-    forbidden = _selector("exclude_nodes", excluded) if excluded else None
-    found = frozenset(
-        node.name
-        for node in world.cluster.table.nodes
-        if (allowed is not None and not allowed.matches(node.labels))
-        or (forbidden is not None and forbidden.matches(node.labels))
-    )
-    if len(found) == len(world.nodes):
-        raise CapacityError("no node is left that the selectors allow")
-    return found
-
-
-def _selector(option: str, text: str) -> Selector:
-    try:
-        return parse_selector(text)
-    except SelectorError as error:
-        raise CapacityError(f'{option} "{text}": {error}') from None
+def _closed(world: LoadedWorld, selection: NodeSelection) -> frozenset[str]:
+    """The nodes that copies may not go to."""
+    return frozenset(world.nodes).difference(node.name for node in selection.of(world.cluster.table.nodes))
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
-"""Nodes by zone, pool, or any label: what people mean by these words, whoever runs their cluster."""
+"""Nodes by zone, pool, or any label: what people mean by these words, whoever runs their cluster. And nodes by label
+selectors (`--nodes`, `--exclude-nodes`); each command says what becomes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
 from kubesched.k8s.model.spelling import did_you_mean
 
 NODE = "node"
@@ -65,3 +68,48 @@ def _nothing_says(nodes: list[Node], by: str) -> str:
         return f"no node has a label for its {by}: {' or '.join(LABELS_OF[by])} is expected"
     labels = {key for node in nodes for key in node.metadata.labels or {}}
     return f'no node has the label "{by}"{did_you_mean(by, [*LABELS_OF, NODE, *sorted(labels)])}'
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelection:
+    """By two label selectors, as `kubectl -l` takes them; empty ones select all nodes."""
+
+    nodes: str = ""
+    exclude_nodes: str = ""
+
+    @property
+    def is_everything(self) -> bool:
+        return not (self.nodes or self.exclude_nodes)
+
+    def of(self, nodes: Iterable[Node]) -> list[Node]:
+        """Raises NoSuchGroupError if there is none, or a selector is none."""
+        wanted = _selector("nodes", self.nodes) if self.nodes else None
+        unwanted = _selector("exclude_nodes", self.exclude_nodes) if self.exclude_nodes else None
+        found = [
+            node
+            for node in nodes
+            if (wanted is None or wanted.matches(node.labels)) and not (unwanted and unwanted.matches(node.labels))
+        ]
+        if not found and not self.is_everything:
+            raise NoSuchGroupError(f"no node is left that the selectors allow ({self})")
+        return found
+
+    def told(self, what: str) -> Iterator[str]:
+        """What a report says of it: `Only nodes with pool=a fail.`"""
+        if not self.is_everything:
+            yield what.format(f"nodes {self}")
+
+    def __str__(self) -> str:
+        wanted = f"with {self.nodes}" if self.nodes else ""
+        unwanted = f"without {self.exclude_nodes}" if self.exclude_nodes else ""
+        return " and ".join(filter(None, (wanted, unwanted)))
+
+
+ALL_NODES = NodeSelection()
+
+
+def _selector(option: str, text: str) -> Selector:
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise NoSuchGroupError(f'{option} "{text}": {error}') from None

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from random import Random
 
@@ -28,7 +28,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.older.config import Emulation
 from kubesched.planning.headroom import headroom_sets, is_headroom
-from kubesched.planning.node_groups import NODE, NoSuchGroupError, grouped, nodes_of
+from kubesched.planning.node_groups import ALL_NODES, NODE, NodeSelection, NoSuchGroupError, grouped, nodes_of
 from kubesched.planning.outage_report import (
     OF_THE_NODE,
     CaseResult,
@@ -42,6 +42,7 @@ from kubesched.planning.outage_report import (
 )
 from kubesched.planning.outage_trials import OutageTrials
 from kubesched.planning.provenance import Provenance
+from kubesched.planning.several_runs import Run, Runs, in_order
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
@@ -283,7 +284,11 @@ def outage(
     gone: bool = False,
     force_delete_after: Span | None = None,
     priority_at_least: int | None = None,
+    nodes: str = "",
+    exclude_nodes: str = "",
     keep: Sequence[str] = (),
+    seeds: int = 1,
+    orders: int = 1,
     jobs: int = 1,
     config: Document = None,
     plugins: Iterable[type] = (),
@@ -298,13 +303,24 @@ def outage(
     with machines that it has lost. With `force_delete_after`, pods that are Terminating on them for so long are deleted
     by force, so that StatefulSets can replace them. Only pods of at least `priority_at_least` count, if it is given.
     Cases of nodes are tried on the cluster at rest; with `full`, they are played in virtual time as those of zones are.
+    `nodes` and `exclude_nodes` are label selectors of nodes that may, or may not, fail: of a zone, only these do. With
+    several `seeds` and `orders` of arrival, every case is played in each of these runs; the worst one counts.
     `keep` is room that counts as lost if it is not there afterwards: `20x500m/1Gi`, also with `@zone`, or a file with
     CapacityBuffers. A world brings its configuration and plugins, and is played as it was loaded.
     """
     asked = fresh_cluster(objects, config, plugins)
     options = SimulationOptions(seed=seed, tie_break=tie_break)
     kept = several("keep", keep)
-    player = OutagePlayer(asked.given, asked.config, options, asked.registry, keep=kept, jobs=jobs)
+    player = OutagePlayer(
+        asked.given,
+        asked.config,
+        options,
+        asked.registry,
+        keep=kept,
+        jobs=jobs,
+        selection=NodeSelection(nodes, exclude_nodes),
+        runs=Runs(seed, seeds, orders),
+    )
     return player.report(
         every=every or (None if fail or random else "zone"),
         fail=several("fail", fail),
@@ -329,6 +345,10 @@ class OutagePlayer:
     """Room that is to be there afterwards, too."""
     jobs: int = 1
     """In so many processes; the report is the same."""
+    selection: NodeSelection = ALL_NODES
+    """The nodes that may fail."""
+    runs: Runs | None = None
+    """With which seeds and orders; None: with the seed of the options."""
 
     def report(
         self,
@@ -343,46 +363,53 @@ class OutagePlayer:
         progress: Callable[[int, int], None] = lambda n_done, n_cases: None,
         stopped: Callable[[], str] = lambda: "",
     ) -> OutageReport:
-        """`progress` hears how many cases were played, and how many there are. Once `stopped` says
-        why (`time`, `interrupted`), the cases played so far are the report; with several processes, those that are
-        under way then are waited for."""
+        """`progress` hears how many cases were played, and how many there are; in several runs, each counts by itself.
+        Once `stopped` says why (`time`, `interrupted`), the cases played so far are the report; with several processes,
+        those that are under way then are waited for."""
         nodes = [item for item in self.given.objects if isinstance(item, Node)]
-        cases = failure_cases(nodes, every, fail, pairs=pairs)
+        mortal = self.selection.of(nodes)
+        cases = failure_cases(mortal, every, fail, pairs=pairs)
         if random:
-            cases += random_failures(nodes, random, trials, self.options.seed)
+            cases += random_failures(mortal, random, trials, self.options.seed)
+        runs = self.runs or Runs(self.options.seed)
         is_tried = (every == NODE or bool(random)) and not full and self.emulation is None
-        in_one = self.jobs == 1 or len(cases) == 1
+        played = [(run, case) for run in runs.all for case in cases]
+        in_one = self.jobs == 1 or len(played) == 1
         teller = _CaseTeller(self, rules, is_tried, stopped if in_one else _never)
-        results: list[CaseResult] = []
-        for result in spread_over(_told_case, teller, cases, jobs=self.jobs):
+        results: list[list[CaseResult]] = [[] for _ in cases]
+        n_played = 0
+        for result in spread_over(_told_case, teller, played, jobs=self.jobs):
             if result is None:
                 break
-            results.append(_without_headroom(result) if self.keep else result)
-            progress(len(results), len(cases))
+            results[n_played % len(cases)].append(_without_headroom(result) if self.keep else result)
+            n_played += 1
+            progress(n_played, len(played))
             if stopped():
                 break
+        question = (cases, rules, full, self.keep, self.options)
         return OutageReport(
-            tuple(results),
+            tuple(_of_all_runs(found) for found in results if found),
             every,
             len(nodes),
             self.options,
             rules,
-            (*self._assumptions(rules), *teller.one.assumptions()),
+            (*self._assumptions(rules), *teller.at(runs.all[0]).assumptions()),
             random,
-            len(cases) - len(results),
-            stopped() if len(results) < len(cases) else "",
-            Provenance(
-                self.given.objects, self.config, None, (cases, rules, full, self.keep, self.options), self.options.seed
-            ),
+            len(played) - n_played,
+            stopped() if n_played < len(played) else "",
+            Provenance(self.given.objects, self.config, None, question, runs=runs),
         )
 
-    @cached_property
-    def kept_free(self) -> SimulationInput:
+    def kept_free(self, order: int) -> SimulationInput:
         """With sets whose pods stand for the room to keep: controllers make them anew, as they do others."""
         sets = headroom_sets(self.keep, self.given.objects)
-        return replace(self.given, objects=(*self.given.objects, *sets)) if sets else self.given
+        given = in_order(self.given, order)
+        return replace(given, objects=(*given.objects, *sets)) if sets else given
 
     def _assumptions(self, rules: OutageRules) -> Iterable[str]:
+        if self.runs is not None and len(self.runs) > 1:
+            yield self.runs.told
+        yield from self.selection.told("Only {} fail.")
         if not rules.gone:
             yield "The failed nodes stay registered, NotReady; --gone deletes them, as clouds do."
         if self.keep:
@@ -407,19 +434,32 @@ class _CaseTeller:
     is_tried: bool
     stopped: Callable[[], str]
 
-    @cached_property
-    def one(self) -> OutageTrials | OutageRuns:
-        player = self.player
-        if self.is_tried:
-            return OutageTrials.of(player.kept_free, player.config, player.options, player.registry)
-        return OutageRuns(
-            player.kept_free, player.config, player.options, player.registry, player.emulation, self.stopped
-        )
+    _latest: dict[Run, OutageTrials | OutageRuns] = field(default_factory=dict, compare=False)
+
+    def at(self, run: Run) -> OutageTrials | OutageRuns:
+        """The latest is kept: cases come run by run."""
+        if run not in self._latest:
+            self._latest.clear()
+            player = self.player
+            given, options = player.kept_free(run.order), replace(player.options, seed=run.seed)
+            self._latest[run] = (
+                OutageTrials.of(given, player.config, options, player.registry)
+                if self.is_tried
+                else OutageRuns(given, player.config, options, player.registry, player.emulation, self.stopped)
+            )
+        return self._latest[run]
 
 
-def _told_case(teller: _CaseTeller, case: FailureCase) -> CaseResult | None:
+def _told_case(teller: _CaseTeller, asked: tuple[Run, FailureCase]) -> CaseResult | None:
     """None if it was stopped."""
-    return None if teller.stopped() else teller.one.result(case, teller.rules)
+    run, case = asked
+    return None if teller.stopped() else teller.at(run).result(case, teller.rules)
+
+
+def _of_all_runs(found: Sequence[CaseResult]) -> CaseResult:
+    """The worst of them, with what the others leave without a node."""
+    worst = max(found, key=lambda one: one.missing)
+    return worst if len(found) == 1 else replace(worst, by_run=tuple(one.missing for one in found))
 
 
 def _without_headroom(result: CaseResult) -> CaseResult:

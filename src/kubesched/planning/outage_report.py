@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.requests import PODS
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.several_runs import RunVerdicts
 from kubesched.planning.statistics import Share
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.options import SimulationOptions
@@ -85,10 +86,23 @@ class CaseResult:
     """Pods that had to make way for the replacements."""
     placed_if_gone: int
     """How many of the missing pods would run if the failed nodes were deleted."""
+    by_run: tuple[int, ...] = ()
+    """With several seeds or orders: how many are missing in each run. All else is of the worst."""
 
     @property
     def missing(self) -> int:
         return sum(loss.missing for loss in self.workloads)
+
+    @property
+    def at_best(self) -> int:
+        """How many are missing in the run that leaves the fewest."""
+        return min(self.by_run, default=self.missing)
+
+    @property
+    def share(self) -> str:
+        """` in 3 of 10 runs`, if not in all."""
+        n = sum(1 for missing in self.by_run if missing)
+        return f" in {n} of {len(self.by_run)} runs" if 0 < n < len(self.by_run) else ""
 
     @property
     def hit(self) -> int:
@@ -121,6 +135,13 @@ class OutageReport(AnsweredReport):
     asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
+    def verdicts(self) -> RunVerdicts:
+        """Of each run: whether it survives all cases."""
+        by_run = [one.by_run for one in self.results if one.by_run]
+        n_runs = max(map(len, by_run), default=0)
+        return RunVerdicts(tuple(not any(one[run] for one in by_run if run < len(one)) for run in range(n_runs)))
+
+    @property
     def lossy(self) -> Share:
         """How many of the cases leave pods without a node. With failures at random, its interval tells how likely that
         is for any other."""
@@ -134,7 +155,9 @@ class OutageReport(AnsweredReport):
     @property
     def tables(self) -> dict[str, ColumnTable]:
         """`cases`: a row for each; `workloads`: a row for each workload that a case hit."""
-        cases = [(*_key(r), r.missing, r.preempted, r.last_replacement_s, r.placed_if_gone) for r in self.results]
+        cases = [
+            (*_key(r), r.missing, r.preempted, r.last_replacement_s, r.placed_if_gone, r.at_best) for r in self.results
+        ]
         workloads = [(result.case.name, *_cells(loss)) for result in self.results for loss in result.workloads]
         return {"cases": ColumnTable(_CASE_COLUMNS, cases), "workloads": ColumnTable(_WORKLOAD_COLUMNS, workloads)}
 
@@ -152,7 +175,7 @@ class OutageReport(AnsweredReport):
         return {
             **self._about(),
             "survives": self.survives,
-            "seed": self.options.seed,
+            **self.verdicts.record(),
             "priority_at_least": self.rules.priority_at_least,
             "force_delete_after_s": self.rules.force_delete_after_s,
             "cases_not_played": self.n_unplayed,
@@ -197,6 +220,7 @@ def _case_record(result: CaseResult) -> dict[str, Any]:
         "preempted": result.preempted,
         "last_replacement_s": result.last_replacement_s,
         "placed_if_gone": result.placed_if_gone,
+        **({"missing_by_run": list(result.by_run)} if result.by_run else {}),
         "workloads": [
             {
                 "namespace": loss.namespace,
@@ -223,6 +247,7 @@ _CASE_COLUMNS = {
     "preempted": INT,
     "last_replacement_s": FLOAT,
     "placed_if_gone": INT,
+    "at_best": INT,
 }
 _WORKLOAD_COLUMNS = {
     "case": TEXT,
@@ -296,26 +321,31 @@ def render_outage(report: OutageReport, chosen: Style) -> str:
 def headline(report: OutageReport) -> str:
     results = report.results
     if report.n_unplayed and report.survives:
-        played = f"{_why_stopped(report)} after {len(results)} of {counted(len(results) + report.n_unplayed, 'case')}"
+        n_played = sum(len(result.by_run) or 1 for result in results)
+        what = "case" if report.asked.runs is None or len(report.asked.runs) == 1 else "simulation"
+        played = f"{_why_stopped(report)} after {n_played} of {counted(n_played + report.n_unplayed, what)}"
         return f"Not known: {played}{', none of which leaves pods without a node' if results else ''}."
     if not results:
         return "No case was asked for."
     least = report.rules.priority_at_least
     who = "" if least is None else f" with priority {least} or more"
+    everywhere = report.verdicts.everywhere
     if len(results) == 1:
         result = results[0]
         if not result.missing:
-            return f"Survives the loss of {result.case.name}: all {result.hit} pods{who} on it are replaced."
-        return f"Does not survive the loss of {result.case.name}: {_lack(result)}{who}."
+            told = f"all {result.hit} pods{who} on it are replaced{everywhere}"
+            return f"Survives the loss of {result.case.name}: {told}."
+        return f"Does not survive the loss of {result.case.name}{result.share}: {_lack(result)}{who}."
     if report.n_at_random:
         return _share_of_losses(report, who)
     what = f"any one of {len(results)} {report.every}s" if report.every else f"each of {len(results)} cases"
     if report.survives:
-        return f"Survives the loss of {what}: every pod{who} is replaced. The largest loss is {_largest(report)}."
+        told = f"every pod{who} is replaced{everywhere}"
+        return f"Survives the loss of {what}: {told}. The largest loss is {_largest(report)}."
     n_bad, worst = sum(1 for result in results if result.missing), report.ranked[0]
     return (
-        f"Not N+1: {n_bad} of {len(results)} cases leave pods{who} without a node. "
-        f"Worst is {worst.case.name}: {_lack(worst)}."
+        f"Not N+1{report.verdicts.where_no}: {n_bad} of {len(results)} cases leave pods{who} without a node. "
+        f"Worst is {worst.case.name}{worst.share}: {_lack(worst)}."
     )
 
 
@@ -365,7 +395,7 @@ def _were(n: int) -> str:
 def _case_section(report: OutageReport, style: Style) -> list[str]:
     if len(report.results) == 1:
         return []
-    most = style.most(_CASES_SHOWN)
+    most, is_several = style.most(_CASES_SHOWN), any(result.by_run for result in report.results)
     rows = [
         [
             result.case.name,
@@ -374,10 +404,12 @@ def _case_section(report: OutageReport, style: Style) -> list[str]:
             str(result.missing),
             str(result.preempted),
             "-" if result.last_replacement_s is None else readable_span(result.last_replacement_s),
+            *([str(result.at_best)] if is_several else []),
         ]
         for result in report.ranked[:most]
     ]
-    lines = table(["CASE", "NODES", "PODS HIT", "NOT REPLACED", "PREEMPTED", "LAST REPLACEMENT"], rows, indent=2)
+    header = ["CASE", "NODES", "PODS HIT", "NOT REPLACED", "PREEMPTED", "LAST REPLACEMENT"]
+    lines = table([*header, *(["AT BEST"] if is_several else [])], rows, indent=2)
     more = len(report.ranked) - len(rows)
     return [style.heading("Cases"), *lines, *([f"  and {more} more (-o wide shows all)"] if more else [])]
 

@@ -16,6 +16,7 @@ import kubesched
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.planning.catalogue import CATALOGUE_VERSION, Catalogue
 from kubesched.planning.html_report import ReportAsPage
+from kubesched.planning.several_runs import Runs
 from kubesched.simulator.trial import LoadedWorld
 
 _DIGITS = 16
@@ -30,24 +31,31 @@ class Provenance:
     catalogue: Catalogue | None = None
     question: Any = None
     seed: int | None = None
+    runs: Runs | None = None
+    """With which seeds and orders of arrival, where several can be asked for."""
 
     @cached_property
     def inputs_hash(self) -> str:
         machines = None if self.catalogue is None else self.catalogue.to_dict()
         kinds = [type(item).__name__ for item in self.objects]
-        parts = (kinds, self.objects, self.config, machines, self.question, self.seed)
+        parts = (kinds, self.objects, self.config, machines, self.question, self.runs or self.seed)
         written = msgspec.json.encode(parts, enc_hook=str, order="deterministic")
         return hashlib.sha256(written).hexdigest()[:_DIGITS]
 
     @classmethod
     def of_world(
-        cls, world: LoadedWorld, question: Any, catalogue: Catalogue | None = None, seed: int | None = None
+        cls,
+        world: LoadedWorld,
+        question: Any,
+        catalogue: Catalogue | None = None,
+        seed: int | None = None,
+        runs: Runs | None = None,
     ) -> Provenance:
         """Asked about a world as it is now."""
         cluster = world.cluster
         pods = (info.pod for info in (*cluster.placed.values(), *cluster.pending.values()))
         objects = (*cluster.table.nodes, *pods, *cluster.objects, *world.workloads, *world.bounds)
-        return cls(objects, world.config, catalogue, question, seed)
+        return cls(objects, world.config, catalogue, question, seed, runs)
 
 
 UNASKED = Provenance()
@@ -77,4 +85,7 @@ class AnsweredReport(ReportAsPage):
             "kubesched": kubesched.__version__,
             "inputs": self.inputs_hash,
         }
+        runs = self.asked.runs
+        if runs is not None:
+            return {**record, "seed": runs.seed, "seeds": list(runs.seeds), "orders": runs.n_orders}
         return record if self.asked.seed is None else {**record, "seed": self.asked.seed}

@@ -21,6 +21,11 @@ _BEGINNING = {
     "-kubesched": "string: the version that wrote it",
     "inputs": "string: a hash of the objects, the configuration and the question",
     "-seed": "integer: the seed, or the first of several",
+    "-seeds[]": "integer: with which it was asked",
+    "-orders": "integer: in how many orders of arrival",
+    "-runs.yes": "integer: of several runs (seeds, each in all orders), in how many the answer is a yes",
+    "-runs.of": "integer: how many runs there are",
+    "-runs.each[]": "boolean: of each run",
     "assumptions[]": "string: what was supposed, and what had to be guessed",
 }
 _HEADLINE = {"headline": "string: the answer in a line"}
@@ -50,6 +55,12 @@ _TRY = {
     "waiting[]": "string: pods that wait in the end",
     "peak_nodes": "integer: at a time",
     "extra_node_hours": "number: of machines beyond those that were there",
+    "-room.before": "integer: pods of the room to keep that had a node before",
+    "-room.lowest": "integer: at the worst moment",
+    "-room.after": "integer: in the end",
+    "-by_run[].finishes": "boolean: of each run, if there are several; all else is of the worst",
+    "-by_run[].duration_s": "number?: of it",
+    "-by_run[].moves": "integer: of it",
 }
 _MONEY = "string: an amount of the currency an hour"
 KINDS: Mapping[str, tuple[str, Fields]] = {
@@ -222,6 +233,7 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
             "cases[].preempted": "integer: others that had to leave",
             "cases[].last_replacement_s": "number?: after the failure",
             "cases[].placed_if_gone": "integer?: of the missing, with `--gone`",
+            "-cases[].missing_by_run[]": "integer: of each run, if there are several; all else is of the worst",
             "cases[].workloads[].namespace": "string: of a workload that was hit",
             "cases[].workloads[].workload": "string: its kind and name",
             "cases[].workloads[].priority": "integer: of its pods",
@@ -246,7 +258,7 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
             "currency": "string?: of it",
             "smallest_surge": "integer?: that finishes (`--find-surge`)",
             "best_order": "string?: with the fewest moves (`--find-order`)",
-            **{f"tries[].{path}": told for path, told in _TRY.items()},
+            **{f"{'-' * path.startswith('-')}tries[].{path.removeprefix('-')}": told for path, told in _TRY.items()},
         },
     ),
     "OptimalityReport": (

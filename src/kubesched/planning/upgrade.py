@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import Span, span_s
 from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its_node
 from kubesched.older.config import Emulation
 from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
+from kubesched.planning.headroom import headroom_sets, is_headroom
 from kubesched.planning.new_nodes import node_from_offer
-from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.node_groups import ALL_NODES, NodeSelection, group_of, nodes_of
 from kubesched.planning.provenance import Provenance
 from kubesched.planning.rolling_upgrade import (
     BEGINS_AT_S,
@@ -35,14 +37,15 @@ from kubesched.planning.rolling_upgrade import (
     same_shape,
     strategy_of,
 )
-from kubesched.planning.upgrade_report import UpgradeOutcome, UpgradeReport
+from kubesched.planning.several_runs import Run, Runs, in_order
+from kubesched.planning.upgrade_report import KeptRoom, UpgradeOutcome, UpgradeReport, UpgradeRun
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
-from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.options import SimulationOptions, several
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.trial import LoadedWorld
 from kubesched.simulator.virtual.cluster import VirtualCluster
@@ -69,6 +72,11 @@ def upgrade(
     catalogue: GivenCatalogue | None = None,
     find_surge: bool = False,
     find_order: bool = False,
+    nodes: str = "",
+    exclude_nodes: str = "",
+    keep: Sequence[str] = (),
+    seeds: int = 1,
+    orders: int = 1,
     jobs: int = 1,
     config: Document = None,
     plugins: Iterable[type] = (),
@@ -80,7 +88,10 @@ def upgrade(
 
     `preset` is gke, aks, eks, capi, karpenter-drift or reboot; what is given besides counts more. New nodes are like
     the old ones, or of the `catalogue`'s shape `to_shape`. With `find_surge`, the smallest surge that finishes is
-    looked for; with `find_order`, the order with the fewest moves.
+    looked for; with `find_order`, the order with the fewest moves. `nodes` and `exclude_nodes` are label selectors of
+    nodes that are, or are not, upgraded. `keep` is room that is to be there in the end, too: `20x500m/1Gi`, also with
+    `@zone`, or a file with CapacityBuffers. With several `seeds` and `orders` of arrival, the upgrade is played in each
+    of these runs; it finishes if it does in all.
     """
     strategy = strategy_of(
         preset,
@@ -96,7 +107,18 @@ def upgrade(
     options = SimulationOptions(seed=seed, tie_break=tie_break)
     machines = None if catalogue is None else read_machines(catalogue)
     player = UpgradePlayer(
-        asked.given, asked.config, options, asked.registry, None, machines, to_shape, pool, jobs=jobs
+        asked.given,
+        asked.config,
+        options,
+        asked.registry,
+        None,
+        machines,
+        to_shape,
+        pool,
+        jobs=jobs,
+        selection=NodeSelection(nodes, exclude_nodes),
+        keep=several("keep", keep),
+        runs=Runs(seed, seeds, orders),
     )
     return player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
 
@@ -126,7 +148,13 @@ class UpgradePlayer:
     stopped: Callable[[], str] = _never
     """Once it says why (`time`, `interrupted`), what was played so far is the report."""
     jobs: int = 1
-    """Other orders and surges in so many processes; the report is the same."""
+    """Runs, other orders and surges in so many processes; the report is the same."""
+    selection: NodeSelection = ALL_NODES
+    """The nodes to upgrade."""
+    keep: Sequence[str] = ()
+    """Room that is to be there in the end, too."""
+    runs: Runs | None = None
+    """With which seeds and orders of arrival; None: with the seed of the options."""
 
     def report(
         self,
@@ -145,7 +173,7 @@ class UpgradePlayer:
                 raise UpgradeError("a shape is of a catalogue, and none was given")
             self.catalogue[self.to_shape]
         prices = NodePrices(nodes, self.catalogue)
-        outcome = self._played(nodes, strategy)
+        (outcome,) = self._all_played([strategy])
         others = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
         orders = [one for one in self._all_played(others) if not one.is_stopped]
         surges = list(self._surges(nodes, strategy)) if find_surge else []
@@ -164,8 +192,8 @@ class UpgradePlayer:
                 self.given.objects,
                 self.config,
                 self.catalogue,
-                (strategy, self.pool, self.to_shape, find_surge, find_order, self.options),
-                self.options.seed,
+                (strategy, self.pool, self.to_shape, find_surge, find_order, self.options, self.selection, self.keep),
+                runs=self.asked_runs,
             ),
         )
 
@@ -173,6 +201,7 @@ class UpgradePlayer:
         nodes = [item for item in self.given.objects if isinstance(item, Node)]
         if self.pool is not None:
             nodes = nodes_of(nodes, "pool", self.pool)
+        nodes = self.selection.of(nodes)
         if not nodes:
             raise UpgradeError("there are no nodes")
         return nodes
@@ -191,18 +220,31 @@ class UpgradePlayer:
             if outcome.finishes:
                 return
 
+    @property
+    def asked_runs(self) -> Runs:
+        return self.runs or Runs(self.options.seed)
+
     def _all_played(self, strategies: Sequence[UpgradeStrategy]) -> Iterator[UpgradeOutcome]:
-        """One after another as they are asked for; in several processes, as many at a time."""
-        if self.jobs == 1:
-            yield from (self._played(self._nodes(), one) for one in strategies)
+        """One after another as they are asked for, each in all runs; in several processes, as many at a time."""
+        runs = self.asked_runs.all
+        if self.jobs == 1 or len(strategies) * len(runs) == 1:
+            yield from (_of_all_runs([self.played(one, run) for run in runs]) for one in strategies)
             return
         unheard = replace(self, progress=_unheard, stopped=_never)
-        for begin in range(0, len(strategies), self.jobs):
-            if self.stopped():
+        at_a_time = max(1, self.jobs // len(runs))
+        for begin in range(0, len(strategies), at_a_time):
+            if begin and self.stopped():
                 return
-            yield from spread_over(_play, unheard, strategies[begin : begin + self.jobs], jobs=self.jobs)
+            asked = [(one, run) for one in strategies[begin : begin + at_a_time] for run in runs]
+            found = list(spread_over(_play, unheard, asked, jobs=self.jobs))
+            yield from (_of_all_runs(found[place : place + len(runs)]) for place in range(0, len(found), len(runs)))
 
-    def _played(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> UpgradeOutcome:
+    def _begun(self, run: Run) -> tuple[KubeObject, ...]:
+        """With sets whose pods stand for the room to keep: controllers make them anew, as they do others."""
+        return (*in_order(self.given, run.order).objects, *headroom_sets(self.keep, self.given.objects))
+
+    def played(self, strategy: UpgradeStrategy, run: Run) -> UpgradeOutcome:
+        nodes = self._nodes()
         n_pods = Counter(
             item.spec.node_name
             for item in self.given.objects
@@ -225,9 +267,9 @@ class UpgradePlayer:
 
         until_s = None if self.given.ends_by_itself else BEGINS_AT_S + PLAYED_FOR_S
         cluster = run_simulation(
-            SimulationInput(self.given.objects, ()),
+            SimulationInput(self._begun(run), ()),
             self.config,
-            replace(self.options, until_s=self.options.until_s or until_s),
+            replace(self.options, seed=run.seed, until_s=self.options.until_s or until_s),
             registry=self.registry,
             emulation=self.emulation,
             before=begin,
@@ -252,6 +294,11 @@ class UpgradePlayer:
         return Node(_relabelled(like, kept).metadata, like.spec, made.status)
 
     def _assumptions(self, strategy: UpgradeStrategy) -> Iterator[str]:
+        if len(self.asked_runs) > 1:
+            yield self.asked_runs.told
+        yield from self.selection.told("Only {} are upgraded.")
+        if self.keep:
+            yield "Room to keep stands for pods of the lowest priority: it moves as they do, and counts in the end."
         if self.given.steps:
             yield "The scenario in the files is not played."
         yield "Pods end when their grace period is over, and run as soon as they are placed."
@@ -261,8 +308,16 @@ class UpgradePlayer:
         yield from (*self.given.guesses, *extender_guess(self.config))
 
 
-def _play(player: UpgradePlayer, strategy: UpgradeStrategy) -> UpgradeOutcome:
-    return player._played(player._nodes(), strategy)
+def _play(player: UpgradePlayer, asked: tuple[UpgradeStrategy, Run]) -> UpgradeOutcome:
+    return player.played(*asked)
+
+
+def _of_all_runs(found: Sequence[UpgradeOutcome]) -> UpgradeOutcome:
+    """The worst of them: one that does not finish, or the longest; with what came of the others."""
+    if len(found) == 1:
+        return found[0]
+    worst = min(found, key=lambda one: (not one.is_stopped, one.finishes, -(one.duration_s or 0.0), -one.moves))
+    return replace(worst, by_run=tuple(UpgradeRun(one.finishes, one.duration_s, one.moves) for one in found))
 
 
 def _relabelled(node: Node, labels: dict[str, str]) -> Node:
@@ -272,7 +327,8 @@ def _relabelled(node: Node, labels: dict[str, str]) -> Node:
 
 
 def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[str]) -> UpgradeOutcome:
-    records = list(cluster.ledger.pods.values())
+    everybody = list(cluster.ledger.pods.values())
+    records = [one for one in everybody if not is_headroom(one.key)]
     there = set(names)
     drained = [one for one in records if one.cause.startswith("drained from ") or one.cause == FORCED]
     n_pods = sum(1 for one in records if _was_on(one, there) and not _belongs_to_its_node(one))
@@ -298,7 +354,24 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
         extra_node_hours=round(rolling.extra_node_s / 3600, 6),
         timeline=_timeline(rolling.levels, pending),
         stopped_s=round(max(0.0, end_s - BEGINS_AT_S), 3) if cluster.is_stopped else None,
+        room=_room([one for one in everybody if is_headroom(one.key)]) if len(records) < len(everybody) else None,
     )
+
+
+def _room(records: Sequence[PodRecord]) -> KeptRoom:
+    """How many of the pods that stand for it had a node before, at the worst moment, and in the end."""
+    changes: Counter[float] = Counter()
+    for one in records:
+        placed_s = 0.0 if one.was_there else one.scheduled_s
+        if placed_s is not None:
+            changes[max(placed_s, BEGINS_AT_S)] += 1
+            if one.ended_s is not None or one.is_gone:
+                changes[max(one.ended_s or 0.0, BEGINS_AT_S)] -= 1
+    n_there = changes.pop(BEGINS_AT_S, 0)
+    levels = [n_there]
+    for at_s in sorted(changes):
+        levels.append(levels[-1] + changes[at_s])
+    return KeptRoom(n_there, min(levels), levels[-1])
 
 
 def _was_on(record: PodRecord, names: set[str]) -> bool:

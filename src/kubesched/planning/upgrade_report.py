@@ -9,6 +9,7 @@ from kubesched.explanation.layout import Style, Tone, counted, listed, table, wr
 from kubesched.planning.catalogue import money
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.rolling_upgrade import StuckNode, UpgradeStrategy
+from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.report_text import readable_span
 
@@ -19,8 +20,27 @@ _TRY_COLUMNS = {"order": TEXT, "max_surge": TEXT, "finishes": TEXT, "duration_s"
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRoom:
+    """Of the pods that stand for room to keep, how many have a node."""
+
+    before: int
+    lowest: int
+    """At the worst moment."""
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeRun:
+    """What came of one of several runs."""
+
+    finishes: bool
+    duration_s: float | None
+    moves: int
+
+
+@dataclass(frozen=True, slots=True)
 class UpgradeOutcome:
-    """One upgrade, played to its end."""
+    """One upgrade, played to its end; of several runs, the worst."""
 
     strategy: UpgradeStrategy
     n_nodes: int
@@ -45,6 +65,10 @@ class UpgradeOutcome:
     """At each change: seconds since the beginning, nodes upgraded, nodes there, pods that wait."""
     stopped_s: float | None = None
     """How far it was played, if it was stopped."""
+    room: KeptRoom | None = None
+    """None if none was to be kept."""
+    by_run: tuple[UpgradeRun, ...] = ()
+    """With several seeds or orders, what came of each run."""
 
     @property
     def is_stopped(self) -> bool:
@@ -52,8 +76,18 @@ class UpgradeOutcome:
 
     @property
     def finishes(self) -> bool:
-        """Whether every node was upgraded, and every pod has a node again."""
-        return self.duration_s is not None and not self.skipped and not self.waiting and not self.is_stopped
+        """Whether every node was upgraded, and every pod has a node again; and the room to keep is there."""
+        is_whole = not (self.skipped or self.waiting or self.lost_room or self.is_stopped)
+        return self.duration_s is not None and is_whole
+
+    @property
+    def lost_room(self) -> int:
+        """For how many pods of the room to keep there is none any more."""
+        return 0 if self.room is None else max(0, self.room.before - self.room.after)
+
+    @property
+    def verdicts(self) -> RunVerdicts:
+        return RunVerdicts(tuple(one.finishes for one in self.by_run))
 
     @property
     def moves_per_pod(self) -> float:
@@ -127,6 +161,7 @@ class UpgradeReport(AnsweredReport):
             "currency": self.currency or None,
             "smallest_surge": self.smallest_surge,
             "best_order": self.best_order,
+            **self.outcome.verdicts.record(),
             "tries": [_record(one) for one in (*self.orders, *self.surges)],
             "assumptions": list(self.assumptions),
         }
@@ -163,6 +198,8 @@ def _record(one: UpgradeOutcome) -> dict[str, Any]:
         "waiting": list(one.waiting),
         "peak_nodes": one.peak_nodes,
         "extra_node_hours": one.extra_node_hours,
+        **({} if one.room is None else {"room": asdict(one.room)}),
+        **({"by_run": [asdict(run) for run in one.by_run]} if one.by_run else {}),
     }
 
 
@@ -180,14 +217,21 @@ def headline(report: UpgradeReport) -> str:
     if one.finishes:
         assert one.duration_s is not None
         span = readable_span(one.duration_s)
-        return f"The upgrade of {nodes} finishes after {span}: {counted(one.moves, 'move')} of {one.n_pods} pods."
+        where = f"{one.verdicts.everywhere}, at the latest" if one.by_run else ""
+        return (
+            f"The upgrade of {nodes} finishes{where} after {span}: {counted(one.moves, 'move')} of {one.n_pods} pods."
+        )
+    where = one.verdicts.where_no
     if one.skipped:
-        return f"The upgrade leaves {len(one.skipped)} of {nodes} as they are: {listed(one.skipped, 3)}."
+        return f"The upgrade leaves {len(one.skipped)} of {nodes} as they are{where}: {listed(one.skipped, 3)}."
+    if one.duration_s is not None and not one.waiting:
+        lost = f"{one.lost_room} of the {counted(one.room.before if one.room else 0, 'pod')}"
+        return f"The upgrade of {nodes} ends{where} without room for {lost} that it is to be kept for."
     if one.duration_s is not None:
-        return f"The upgrade of {nodes} ends, but {counted(len(one.waiting), 'pod')} find no node any more."
+        return f"The upgrade of {nodes} ends{where}, but {counted(len(one.waiting), 'pod')} find no node any more."
     names = [stuck.node for stuck in one.stuck]
     told = f" It is stuck at {listed(names, 3)}." if names else ""
-    return f"The upgrade does not finish: {one.n_upgraded} of {nodes} are upgraded.{told}"
+    return f"The upgrade does not finish{where}: {one.n_upgraded} of {nodes} are upgraded.{told}"
 
 
 def _why_stopped(report: UpgradeReport) -> str:
@@ -219,7 +263,27 @@ def _numbers(report: UpgradeReport, one: UpgradeOutcome) -> list[str]:
         *left,
         f"{moves}{forced}; at most {counted(one.most_pending, 'pod')} pending at once{wait}.",
         f"At most {counted(one.peak_nodes, 'node')} at a time; {extra}{cost}.",
+        *_room_told(one.room),
+        *_runs_told(one),
     ]
+
+
+def _room_told(room: KeptRoom | None) -> list[str]:
+    if room is None:
+        return []
+    told = f"There is room to keep for {room.before} pods before, for {room.after} after"
+    return [f"{told}, and for {room.lowest} at the worst moment."]
+
+
+def _runs_told(one: UpgradeOutcome) -> list[str]:
+    """What the runs have between them."""
+    if not one.by_run:
+        return []
+    moves = [run.moves for run in one.by_run]
+    times = sorted(run.duration_s for run in one.by_run if run.finishes and run.duration_s is not None)
+    told = [f"Of {len(one.by_run)} runs, {one.verdicts.n_yes} finish", f"{min(moves)} to {max(moves)} moves"]
+    told += [f"{readable_span(times[0])} to {readable_span(times[-1])}"] if times else []
+    return [f"{', '.join(told)}; the worst run is told here."]
 
 
 def _stuck_section(one: UpgradeOutcome, style: Style) -> list[str]:

@@ -100,9 +100,9 @@ def test_nodes_that_are_left_out_stay_so() -> None:
     assert (report.fits, set(report.answers[0].per_node)) == (16, {"n0", "n1", "n2", "n3"})
     assert all("gpu" not in one and "uncordon" not in one for one in remedies(report))
     assert kubesched.capacity(mixed, shapes=["1/1Gi"], nodes="pool=gpu", remedies=False).fits == 8
-    with pytest.raises(CapacityError, match="no node is left"):
+    with pytest.raises(kubesched.KubeschedError, match="no node is left"):
         kubesched.capacity(mixed, shapes=["1/1Gi"], nodes="pool=x")
-    with pytest.raises(CapacityError, match='nodes "pool in": '):
+    with pytest.raises(kubesched.KubeschedError, match='nodes "pool in": '):
         kubesched.capacity(mixed, shapes=["1/1Gi"], nodes="pool in")
 
 
