@@ -6,6 +6,7 @@ Next: `kubesched.planning.consolidate`, which searches.
 from __future__ import annotations
 
 import sys
+import time
 
 import click
 
@@ -21,6 +22,7 @@ from kubesched.cli.planning import (
     keep_option,
     print_report,
     report_options,
+    spot_option,
     told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN
@@ -80,6 +82,10 @@ class Percentage(click.ParamType[float]):
 @click.option("--budget", default="", metavar="N|PERCENT", help="How many nodes of a pool may be disrupted at a time.")
 @click.option("--allow-wait", is_flag=True, help="Let pods stay pending until the drained node is gone.")
 @click.option("--time-limit", type=SPAN, metavar="DURATION", help="Stop searching after this time.")
+@spot_option
+@click.option(
+    "--at", metavar="TIME", help="What time it is (RFC 3339), for schedules of NodePools and how old pods are."
+)
 @keep_option
 @report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
 @click.option(
@@ -103,6 +109,8 @@ def consolidate(
     budget: str,
     allow_wait: bool,
     time_limit: float | None,
+    spot_to_spot: bool,
+    at: str | None,
     keep: tuple[str, ...],
     output: str,
     table: str,
@@ -134,6 +142,8 @@ def consolidate(
             allow_wait,
             time_limit,
             keep,
+            spot_to_spot,
+            _time(at, asked),
         )
         world = asked.world("consolidate", keeps_classes=None)
         catalogue = asked_catalogue(catalogues, prices, world.node_makers)
@@ -150,3 +160,16 @@ def consolidate(
                 sys.exit(UNDECIDED_EXIT)
     if is_exit_code and not can_go:
         sys.exit(NO_EXIT)
+
+
+def _time(at: str | None, asked: AskedCluster) -> float | None:
+    """A live cluster is seen now; of a dump, nobody knows unless it is said."""
+    from kubesched.cli.files import InputError
+    from kubesched.k8s.model.times import InstantError, parse_instant
+
+    if at is None:
+        return time.time() if asked.server.is_made else None
+    try:
+        return parse_instant(at)
+    except InstantError as error:
+        raise InputError(f"--at: {error}") from None

@@ -219,6 +219,11 @@ def selection_options(nodes: str, exclude_nodes: str) -> Callable[[Callable[...,
     return with_options
 
 
+spot_option = click.option(
+    "--spot-to-spot", is_flag=True, help="Karpenter's feature gate SpotToSpotConsolidation: spot may replace spot."
+)
+
+
 def _choose_strictness(ctx: click.Context, _: click.Parameter, is_strict: bool) -> None:
     ctx.meta[_STRICT] = is_strict
 

@@ -8,6 +8,7 @@ Next: `kubesched.simulator.run`, which does the work; `live` for the server.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
-from kubesched.cli.planning import catalogue_options
+from kubesched.cli.planning import catalogue_options, spot_option
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import (
     SPAN,
@@ -41,6 +42,7 @@ from kubesched.cli.watching import manifest_files, watch
 
 if TYPE_CHECKING:
     from kubesched.planning.autoscaling.autoscaler import SimulatedAutoscaler
+    from kubesched.simulator.loading import SourcedObject
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report import SimulationReport
 
@@ -68,6 +70,7 @@ TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created"
 )
 @catalogue_options
 @click.option("--boot", type=SPAN, default="60s", show_default=True, help="With --autoscaler: launch to ready node.")
+@spot_option
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
     scenario: AskedScenario,
@@ -86,6 +89,7 @@ def simulate(
     catalogues: tuple[str, ...],
     prices: str | None,
     boot: float,
+    spot_to_spot: bool,
     is_watching: bool,
 ) -> None:
     """Simulate workloads on a cluster in virtual time: where each pod goes, or why it stays pending.
@@ -116,7 +120,7 @@ def simulate(
 
     if (autoscaler is None) != (not catalogues):
         raise click.UsageError("--autoscaler and --catalogue need each other")
-    nodes = None if autoscaler is None else AskedAutoscaler(autoscaler, catalogues, prices, boot)
+    nodes = None if autoscaler is None else AskedAutoscaler(autoscaler, catalogues, prices, boot, spot_to_spot)
 
     def run() -> SimulationReport | None:
         return _simulate_and_print(scenario, scheduler, nodes, options, output, table)
@@ -141,12 +145,14 @@ class AskedAutoscaler:
     catalogues: tuple[str, ...]
     prices: str | None
     boot_s: float
+    spot_to_spot: bool = False
 
-    def read(self) -> SimulatedAutoscaler:
+    def read(self, makers: Sequence[SourcedObject]) -> SimulatedAutoscaler:
         from kubesched.cli.catalogue import read_catalogues
         from kubesched.planning.autoscaling.autoscaler import SimulatedAutoscaler
 
-        return SimulatedAutoscaler(self.policy, read_catalogues(self.catalogues, self.prices), self.boot_s)
+        machines = read_catalogues(self.catalogues, self.prices, makers)
+        return SimulatedAutoscaler(self.policy, machines, self.boot_s, self.spot_to_spot)
 
 
 def _simulate_and_print(
@@ -186,13 +192,13 @@ def _simulate(
         say_warning(note)
     if chosen.config.extenders:
         say_warning("extenders are not called in a simulation")
-    given = scenario.read()
+    given = scenario.read(plans=nodes is not None)
     if any(isinstance(item, PodGroup) for item in given.objects) and not chosen.config.gates.get(GENERIC_WORKLOAD):
         gates = f"{GENERIC_WORKLOAD}=true,{GANG_SCHEDULING}=true"
         say_warning(f"PodGroups have no effect without their feature gates: --feature-gates={gates}")
     if nodes is not None and chosen.emulation is not None:
         raise InputError("--autoscaler asks today's scheduler, and cannot be played with --emulate")
-    scaled = None if nodes is None else nodes.read().run(chosen.config, options, chosen.registry)
+    scaled = None if nodes is None else nodes.read(given.node_makers).run(chosen.config, options, chosen.registry)
     with shown_progress() as progress:
         cluster = run_simulation(
             given,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,9 @@ from kubesched.k8s.model.resource import ResourceSliceSpec
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.planning.overlays import Overlay, overlaid
 from kubesched.planning.pool_requirements import PoolRequirement, lacking
+
+if TYPE_CHECKING:
+    from kubesched.planning.node_pool_budgets import PoolDisruption
 
 CATALOGUE_VERSION = "kubesched.dev/v1alpha1"
 NANOS = 10**9
@@ -104,6 +107,8 @@ class Pool:
     """It has as many nodes as it says, whatever pods there are: none comes for a pod."""
     variant: str = ""
     """Tells pools of one name apart, where a NodePool gives nodes one of several values of a label."""
+    disruption: PoolDisruption | None = None
+    """What Karpenter may do to its nodes, if the pool says."""
 
     @property
     def is_limited(self) -> bool:
@@ -312,6 +317,8 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
         record["static"] = True
     if pool.variant:
         record["variant"] = pool.variant
+    if pool.disruption is not None:
+        record["disruption"] = pool.disruption.to_dict()
     return record
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kubesched.k8s.model.autoscaling import NodePoolDisruption
 from kubesched.k8s.model.core import Taint
 from kubesched.k8s.model.quantity import Notation, from_int, from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
@@ -35,6 +36,7 @@ from kubesched.planning.catalogue_checks import (
     checked_taints,
     machine_amounts,
 )
+from kubesched.planning.node_pool_budgets import PoolDisruption, checked_disruption
 from kubesched.planning.overlays import Overlay
 from kubesched.planning.reserves import ReserveError, SystemReserve, read_reserve
 
@@ -84,6 +86,19 @@ class _OverlayEntry(_Written):
     weight: int = 0
 
 
+class _BudgetEntry(_Written):
+    nodes: str | int = "10%"
+    reasons: list[str] | None = None
+    schedule: str | None = None
+    duration: str | None = None
+
+
+class _DisruptionEntry(_Written):
+    consolidation_policy: str = ""
+    consolidate_after: str | None = None
+    budgets: list[_BudgetEntry] | None = None
+
+
 class _PoolEntry(_Written):
     name: str
     labels: dict[str, str] = {}
@@ -94,6 +109,7 @@ class _PoolEntry(_Written):
     weight: int = 0
     static: bool = False
     variant: str = ""
+    disruption: _DisruptionEntry | None = None
 
 
 class _CatalogueEntry(_Written, kw_only=True):
@@ -218,7 +234,13 @@ def _own_pool(entry: _PoolEntry, source: str) -> Pool:
         _weight(entry.weight, 100, source, where),
         entry.static,
         entry.variant,
+        None if entry.disruption is None else _own_disruption(entry.disruption, entry.static, source, where),
     )
+
+
+def _own_disruption(entry: _DisruptionEntry, is_static: bool, source: str, where: str) -> PoolDisruption:
+    given = msgspec.convert(msgspec.to_builtins(entry), NodePoolDisruption)
+    return checked_disruption(given, is_static, source, where, "disruption")
 
 
 def _own_overlay(entry: _OverlayEntry, source: str) -> Overlay:

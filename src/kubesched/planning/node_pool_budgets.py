@@ -7,10 +7,14 @@ not ready count as disrupted already.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
-from kubesched.k8s.model.autoscaling import NodePool, NodePoolBudget
+import msgspec
+
+from kubesched.k8s.model.autoscaling import NodePool, NodePoolBudget, NodePoolDisruption
 from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.planning.catalogue import CatalogueError
@@ -25,6 +29,8 @@ _NEVER = "Never"
 _NODES = re.compile(r"(100|[0-9]{1,2})%|[0-9]{1,9}")
 _SPAN = re.compile(r"([0-9]+[smh])+")
 _HOURS_AND_MINUTES = re.compile(r"([0-9]+[hm]|[0-9]+h[0-9]+m)(0s)?")
+_MOST_CHANGES = 1000
+"""Of schedules that are looked through for a time at which nodes may be disrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,14 @@ class DisruptionBudget:
         due_s = self.schedule.next_after(at_s - self.duration_s)
         return due_s is not None and due_s <= at_s
 
+    def next_change_s(self, at_s: float) -> float | None:
+        """When it next begins or ends to be active."""
+        if self.schedule is None:
+            return None
+        begins_s, due_s = self.schedule.next_after(at_s), self.schedule.next_after(at_s - self.duration_s)
+        ends_s = None if due_s is None else due_s + self.duration_s
+        return min((time_s for time_s in (begins_s, ends_s) if time_s is not None), default=None)
+
     def most(self, n_nodes: int) -> int:
         text = self.nodes.removesuffix("%")
         return -(-n_nodes * int(text) // 100) if text != self.nodes else int(text)
@@ -56,37 +70,67 @@ class PoolDisruption:
     budgets: tuple[DisruptionBudget, ...] = (DisruptionBudget("10%"),)
     is_static: bool = False
     """It has as many nodes as it says, whatever pods there are."""
+    written: NodePoolDisruption = field(default=NodePoolDisruption(), compare=False)
 
-    def allowed(self, reason: str, n_nodes: int, n_not_ready: int, at_s: float) -> int | None:
-        """How many nodes may be disrupted at a time; None: any."""
+    def allowed(self, reason: str, n_nodes: int, n_not_ready: int, at_s: float | None) -> int | None:
+        """How many nodes may be disrupted at a time; None: any. Where nobody knows what time it is, budgets with a
+        schedule do not count."""
         for_it = [one for one in self.budgets if one.reasons is None or reason in one.reasons]
-        least = min((one.most(n_nodes) for one in for_it if one.is_active(at_s)), default=None)
+        active = [one for one in for_it if (one.schedule is None if at_s is None else one.is_active(at_s))]
+        least = min((one.most(n_nodes) for one in active), default=None)
         return None if least is None else max(0, least - n_not_ready)
+
+    def opens_at_s(self, reason: str, n_nodes: int, n_not_ready: int, at_s: float) -> float | None:
+        """When schedules next allow a node to be disrupted; None if that is not in sight."""
+        for time_s in islice(self._changes_s(at_s), _MOST_CHANGES):
+            if self.allowed(reason, n_nodes, n_not_ready, time_s) != 0:
+                return time_s
+        return None
+
+    def _changes_s(self, at_s: float) -> Iterator[float]:
+        while True:
+            times_s = (one.next_change_s(at_s) for one in self.budgets)
+            next_s = min((time_s for time_s in times_s if time_s is not None), default=None)
+            if next_s is None:
+                return
+            yield (at_s := next_s)
 
     @property
     def has_schedule(self) -> bool:
         return any(one.schedule is not None for one in self.budgets)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a NodePool writes it."""
+        return dict(msgspec.to_builtins(self.written))
+
 
 def disruption_of(pool: NodePool, source: str) -> PoolDisruption:
     """Raises CatalogueError."""
-    given, where = pool.spec.disruption, f"NodePool {pool.name}"
+    is_static = pool.spec.replicas is not None
+    return checked_disruption(pool.spec.disruption, is_static, source, f"NodePool {pool.name}", "spec.disruption")
+
+
+def checked_disruption(
+    given: NodePoolDisruption, is_static: bool, source: str, where: str, prefix: str
+) -> PoolDisruption:
+    """Raises CatalogueError."""
     policy = given.consolidation_policy or WHEN_UNDERUTILIZED
     policy = WHEN_UNDERUTILIZED if policy == _OLD_POLICY else policy
     if policy not in _POLICIES:
         expected = ", ".join(_POLICIES)
-        problem = f"spec.disruption.consolidationPolicy: one of {expected} is expected, not {policy}"
+        problem = f"{prefix}.consolidationPolicy: one of {expected} is expected, not {policy}"
         raise CatalogueError(source, where, problem)
     after = given.consolidate_after or "0s"
     if after != _NEVER and not _SPAN.fullmatch(after):
-        problem = f"spec.disruption.consolidateAfter: {after!r} is not a duration such as 1h30m, or Never"
+        problem = f"{prefix}.consolidateAfter: {after!r} is not a duration such as 1h30m, or Never"
         raise CatalogueError(source, where, problem)
     budgets = (NodePoolBudget(),) if given.budgets is None else given.budgets
     return PoolDisruption(
         policy,
-        None if after == _NEVER else _seconds(after, source, where, "spec.disruption.consolidateAfter"),
-        tuple(_budget(one, source, where, f"spec.disruption.budgets[{i}]") for i, one in enumerate(budgets)),
-        pool.spec.replicas is not None,
+        None if after == _NEVER else _seconds(after, source, where, f"{prefix}.consolidateAfter"),
+        tuple(_budget(one, source, where, f"{prefix}.budgets[{i}]") for i, one in enumerate(budgets)),
+        is_static,
+        given,
     )
 
 
@@ -119,8 +163,3 @@ def _seconds(text: str, source: str, where: str, field: str) -> float:
         return Duration.parse(text).seconds
     except DurationError as problem:
         raise CatalogueError(source, where, f"{field}: {problem}") from None
-
-
-def scheduled(pools: Iterable[PoolDisruption]) -> bool:
-    """Whether it matters what time it is."""
-    return any(one.has_schedule for one in pools)

@@ -70,6 +70,12 @@ def with_node_pools(catalogue: Catalogue, makers: Iterable[SourcedObject]) -> Ca
     return changed(found, shapes=shapes, pools=(*catalogue.pools, *variants))
 
 
+def beside_cluster(catalogue: Catalogue, makers: Iterable[SourcedObject]) -> Catalogue:
+    """With the NodePools and NodeOverlays that the cluster has, but for those that the catalogue knows already."""
+    known = {pool.name for pool in catalogue.pools} | {overlay.name for overlay in catalogue.overlays}
+    return with_node_pools(catalogue, [one for one in makers if one.item.metadata.name not in known])
+
+
 # -- one object --------------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +94,7 @@ def pool_of(item: NodePool, source: str) -> Pool:
     taints = checked_taints(spec.template.spec.taints or (), source, where, "spec.template.spec.taints")
     checked_taints(spec.template.spec.startup_taints or (), source, where, "spec.template.spec.startupTaints")
     most_nodes, limits = checked_limits(spec.limits or {}, source, where, "spec.limits")
-    disruption_of(item, source)
+    disruption = disruption_of(item, source)
     weight = _weight(spec.weight, _MOST_WEIGHT, source, where)
     if spec.replicas is not None:
         if spec.replicas < 0:
@@ -109,6 +115,7 @@ def pool_of(item: NodePool, source: str) -> Pool:
         least_nodes=0 if spec.replicas is None else most_nodes or 0,
         weight=weight,
         is_static=spec.replicas is not None,
+        disruption=disruption,
     )
 
 

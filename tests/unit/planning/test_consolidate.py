@@ -21,13 +21,12 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_in
 from kubesched.planning.consolidate.consolidation import (
-    BudgetError,
     Consolidation,
     ConsolidationError,
     ConsolidationRequest,
-    nodes_allowed,
 )
 from kubesched.planning.consolidate.report import ConsolidationReport
+from kubesched.planning.consolidate.rounds import BudgetError, nodes_allowed
 from kubesched.testing import make
 
 Manifest = dict[str, Any]

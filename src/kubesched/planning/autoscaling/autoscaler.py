@@ -9,6 +9,7 @@ When it looks is each policy's own (`Timing`). It looks only when something has 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +28,10 @@ from kubesched.planning.autoscaling.snapshot import snapshot
 from kubesched.planning.catalogue import INSTANCE_TYPE, NANOS, POOL, Catalogue, NodePrices, Option
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
+from kubesched.planning.consolidate.karpenter_pools import KarpenterPools
 from kubesched.planning.consolidate.policies import MOST_EMPTY_AT_ONCE
 from kubesched.planning.new_nodes import daemons_of, node_from_offer, node_name
+from kubesched.planning.node_pool_budgets import PoolDisruption
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.autoscaling import DRAINED, LAUNCHED, READY, REMOVED, AutoscalerChange, AutoscalingRecord
 from kubesched.simulator.options import SimulationOptions
@@ -37,6 +40,7 @@ from kubesched.simulator.virtual.cluster import VirtualCluster
 
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 _SECONDS_AN_HOUR = 3600
+_POD_EVENTS_APART_S = 10.0
 
 
 class AutoscalerError(KubeschedError, ValueError):
@@ -76,6 +80,8 @@ class SimulatedAutoscaler:
     catalogue: Catalogue
     boot_s: float = 60.0
     """From the launch of a machine until its node is ready."""
+    spot_to_spot: bool = False
+    """Karpenter's feature gate SpotToSpotConsolidation is on."""
 
     def __post_init__(self) -> None:
         if self.policy not in TIMINGS:
@@ -100,13 +106,15 @@ class SimulatedAutoscaler:
         return AutoscaledCluster(self, config, options, registry)
 
 
-def autoscaler(policy: str, catalogue: GivenCatalogue, *, boot: Span = 60.0) -> SimulatedAutoscaler:
+def autoscaler(
+    policy: str, catalogue: GivenCatalogue, *, boot: Span = 60.0, spot_to_spot: bool = False
+) -> SimulatedAutoscaler:
     """Karpenter (`karpenter`) or Cluster Autoscaler (`cluster-autoscaler`) for `kubesched.simulate`.
 
     It launches machines of the `catalogue` (a file, a document, or what `kubesched.catalogue` gave); one is ready
-    `boot` after its launch.
+    `boot` after its launch. `spot_to_spot` is Karpenter's feature gate of that name.
     """
-    return SimulatedAutoscaler(policy, read_machines(catalogue), span_s(boot))
+    return SimulatedAutoscaler(policy, read_machines(catalogue), span_s(boot), spot_to_spot)
 
 
 @dataclass
@@ -137,6 +145,10 @@ class AutoscaledCluster:
         self._draining: dict[str, str] = {}
         """Nodes that are being drained, and why."""
         self._unneeded_since_s: dict[str, float] = {}
+        self._touched_s: dict[str, float] = {}
+        """When a pod last came to a node or left it."""
+        self._pools = {one.name: one.disruption for one in self._catalogue.pools if one.disruption is not None}
+        self._looks_later_at_s = math.inf
         self._chosen: tuple[Removal, float] | None = None
         """A disruption that Karpenter will look at once more, and since when it is planned."""
         self._waiting: set[PodKey] = {pod.pod_key for pod in self._store.of(Pod).values() if _waits(pod)}
@@ -162,6 +174,8 @@ class AutoscaledCluster:
     def _on_pod(self, before: KubeObject | None, after: KubeObject | None) -> None:
         pod = before if after is None else after
         assert isinstance(pod, Pod)
+        if pod.spec.node_name and _is_pod_event(before, after):
+            self._note_pod_event(pod.spec.node_name)
         if after is not None and _waits(pod):
             if pod.pod_key not in self._waiting:
                 self._waiting.add(pod.pod_key)
@@ -175,6 +189,12 @@ class AutoscaledCluster:
         if pod.spec.node_name in self._draining:
             self._clock.after(0.0, lambda: self._delete_if_empty(pod.spec.node_name))
 
+    def _note_pod_event(self, node_name: str) -> None:
+        """As a NodeClaim notes it: not again within a few seconds."""
+        now_s = self._clock.elapsed_s
+        if now_s - self._touched_s.get(node_name, -math.inf) >= _POD_EVENTS_APART_S:
+            self._touched_s[node_name] = now_s
+
     def _on_node(self, before: KubeObject | None, after: KubeObject | None) -> None:
         if before is None or after is None:
             self._n_ready += 1 if before is None else -1
@@ -185,6 +205,8 @@ class AutoscaledCluster:
             elif after is not None and after.name not in self._paid:
                 assert isinstance(after, Node)
                 self._paid[after.name] = self._clock.elapsed_s, self._price_of(after)
+            if before is None and after is not None:
+                self._touched_s[after.name] = self._clock.elapsed_s
             if self._waiting:
                 self._plan_up()
             self._plan_down()
@@ -285,9 +307,13 @@ class AutoscaledCluster:
 
     def _disrupt(self, now_s: float) -> None:
         """What was chosen is looked at again after a while, and done if it still holds."""
-        found = next_disruption(self._snapshot(), self._priced, len(self._draining))
+        found, later_s = next_disruption(
+            self._snapshot(), self._priced, self._karpenter_pools(), spot_to_spot=self.autoscaler.spot_to_spot
+        )
         if found is None:
             self._chosen = None
+            if later_s is not None:
+                self._look_down_at(later_s - self._clock.start_s)
         elif self._chosen is None or self._chosen[0] != found:
             self._chosen = found, now_s
             self._plan_down(self._timing.unneeded_s)
@@ -296,6 +322,26 @@ class AutoscaledCluster:
         else:
             self._chosen = None
             self._replace(found)
+
+    def _karpenter_pools(self) -> KarpenterPools:
+        start_s = self._clock.start_s
+        return KarpenterPools(
+            self._pools,
+            start_s + self._clock.elapsed_s,
+            {name: start_s + at_s for name, at_s in self._touched_s.items()},
+            disrupted=frozenset(self._draining),
+            default=PoolDisruption(),
+        )
+
+    def _look_down_at(self, at_s: float) -> None:
+        """Beside whatever makes it look before."""
+        if at_s < self._looks_later_at_s:
+            self._looks_later_at_s = at_s
+            self._clock.after(max(0.0, at_s - self._clock.elapsed_s), self._look_down_late)
+
+    def _look_down_late(self) -> None:
+        self._looks_later_at_s = math.inf
+        self._plan_down(0.0)
 
     def _replace(self, removal: Removal) -> None:
         """What comes in the place of the nodes is ready before they are drained."""
@@ -403,6 +449,19 @@ class AutoscaledCluster:
             told.append(f"{counted(len(self._prices.unknown), 'node')} without a price: free of charge here.")
         told.append(f"A machine takes {self.autoscaler.boot_s:g} s to boot, and is paid for from its launch on.")
         return told
+
+
+def _is_pod_event(before: KubeObject | None, after: KubeObject | None) -> bool:
+    """Whether a pod came to its node, ended, or began to leave; those that belong to it do not count."""
+    if not isinstance(after, Pod) or belongs_to_its_node(after):
+        return False
+    if not isinstance(before, Pod):
+        return True
+    return (
+        not before.spec.node_name
+        or (after.is_terminal and not before.is_terminal)
+        or (after.is_terminating and not before.is_terminating)
+    )
 
 
 def _waits(pod: Pod) -> bool:

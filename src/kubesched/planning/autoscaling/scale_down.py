@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 
 from kubesched.planning.catalogue import Catalogue, Option
 from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationRequest
+from kubesched.planning.consolidate.karpenter_pools import KarpenterPools
 from kubesched.planning.consolidate.policies import cluster_autoscaler, karpenter_once
-from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep
+from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.simulator.trial import LoadedWorld
-
-KARPENTERS_BUDGET = 0.1
-"""So many of the nodes may be disrupted at a time, rounded up, if a NodePool says nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +31,26 @@ class Removal:
         return "its pods fit elsewhere" if self.n_moves else "empty"
 
 
-def next_disruption(world: LoadedWorld, catalogue: Catalogue | None, n_disrupted: int) -> Removal | None:
-    """Karpenter's, while so many nodes are being disrupted."""
-    most = ceil(len(world.nodes) * KARPENTERS_BUDGET) - n_disrupted
-    if most < 1:
-        return None
-    steps = _searched(world, catalogue, "karpenter", karpenter_once, most)
-    if not steps:
-        return None
+def next_disruption(
+    world: LoadedWorld, catalogue: Catalogue | None, pools: KarpenterPools, *, spot_to_spot: bool = False
+) -> tuple[Removal | None, float | None]:
+    """Karpenter's; and when to look again where only a NodePool's schedule or `consolidateAfter` stands in the way."""
+    state = _searched(world, catalogue, "karpenter", karpenter_once, pools, spot_to_spot=spot_to_spot)
+    if state is None:
+        return None, None
+    if not state.steps:
+        later_s = (reason.until_s for _, reason in state.kept.values() if reason.until_s is not None)
+        return None, min(later_s, default=None)
+    steps = state.steps
     launch = tuple(one.option for step in steps for one in step.launch)
-    return Removal(tuple(name for step in steps for name in step.delete), launch, sum(step.evictions for step in steps))
+    evictions = sum(step.evictions for step in steps)
+    return Removal(tuple(name for step in steps for name in step.delete), launch, evictions), None
 
 
 def unneeded_nodes(world: LoadedWorld, catalogue: Catalogue | None) -> list[Removal]:
     """Cluster Autoscaler's, in the order in which they would go, one by one."""
-    steps = _searched(world, catalogue, "cluster-autoscaler", cluster_autoscaler, None)
+    state = _searched(world, catalogue, "cluster-autoscaler", cluster_autoscaler)
+    steps = () if state is None else state.steps
     return [Removal((name,), (), step.evictions) for step in steps for name in step.delete]
 
 
@@ -57,13 +59,19 @@ def _searched(
     catalogue: Catalogue | None,
     rules: str,
     search: Callable[[ConsolidationState], object],
-    most: int | None,
-) -> list[ConsolidationStep]:
+    pools: KarpenterPools | None = None,
+    *,
+    spot_to_spot: bool = False,
+) -> ConsolidationState | None:
     if not world.nodes:
-        return []
-    request = ConsolidationRequest(policies=(rules,), rules=rules, max_steps=most, replaces=rules == "karpenter")
-    consolidation = Consolidation(world, catalogue, request)
+        return None
+    is_karpenter = rules == "karpenter"
+    at_s = None if pools is None else pools.at_s
+    request = ConsolidationRequest(
+        policies=(rules,), rules=rules, replaces=is_karpenter, spot_to_spot=spot_to_spot, at_s=at_s
+    )
+    consolidation = Consolidation(world, catalogue, request, pools=pools)
     with consolidation.at_rest():
         state = consolidation.state()
         search(state)
-        return state.steps
+        return state

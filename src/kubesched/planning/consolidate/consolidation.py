@@ -4,7 +4,7 @@
 from a small cluster bought again; it takes what saves most. So it never saves less than Karpenter's policy.
 
 Steps that the scheduler has judged one after another are carried out together, as many nodes at a time as asked for and
-as a pool's budget allows, if the scheduler finds a place for all their pods then, too (`in_rounds`). Beside the answer
+as a pool's budget allows, if the scheduler finds a place for all their pods then, too (`rounds`). Beside the answer
 stands what no policy could go below (`cheapest_possible`).
 """
 
@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from math import ceil
 from os import PathLike
 from typing import Any
 
@@ -24,10 +24,11 @@ from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.requests import CPU, MEMORY
-from kubesched.k8s.workloads.pod_states import READY
+from kubesched.k8s.model.times import instant_s
 from kubesched.planning.catalogue import NANOS, POOL, Catalogue, NodePrices
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
+from kubesched.planning.consolidate.karpenter_pools import KarpenterPools, pools_of
 from kubesched.planning.consolidate.policies import (
     cluster_autoscaler,
     from_compaction,
@@ -35,14 +36,16 @@ from kubesched.planning.consolidate.policies import (
     from_rebuying,
     karpenter,
 )
-from kubesched.planning.consolidate.removal import NodeRemover, PodMove, node_amounts
+from kubesched.planning.consolidate.removal import NodeRemover, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeBeforeAfter
+from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, RestingBudgets, seen_at_s
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
 from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.node_pools import beside_cluster
 from kubesched.planning.provenance import Provenance
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.guesses import Guess
@@ -81,6 +84,10 @@ class ConsolidationRequest:
     time_limit_s: float | None = None
     keep: tuple[str, ...] = ()
     """Room that stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers."""
+    spot_to_spot: bool = False
+    """With policy `karpenter`, its feature gate SpotToSpotConsolidation is on."""
+    at_s: float | None = None
+    """What time it is, for the schedules of NodePools and for ages; None: the latest time that the cluster tells."""
 
     def __post_init__(self) -> None:
         for name in self.policies:
@@ -121,6 +128,8 @@ def consolidate(
     delete_emptydir_data: bool = False,
     time_limit_s: float | None = None,
     keep: Sequence[str] = (),
+    spot_to_spot: bool = False,
+    at: str | float | datetime | None = None,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -135,7 +144,9 @@ def consolidate(
 
     A step must save at least the share `min_saving` of all costs. `parallel` nodes are drained at a time, no more of a
     pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone. `keep` is room that
-    stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers.
+    stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers. `spot_to_spot` is Karpenter's feature
+    gate of that name. `at` says what time it is, for the schedules of NodePools and how old pods are; without it, it is
+    the latest time that the cluster tells.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins, class_cache=None)
@@ -153,8 +164,10 @@ def consolidate(
         allow_wait,
         time_limit_s,
         several("keep", keep),
+        spot_to_spot,
+        None if at is None else instant_s(at),
     )
-    machines = None if catalogue is None else read_machines(catalogue)
+    machines = None if catalogue is None else beside_cluster(read_machines(catalogue), world.node_makers)
     return Consolidation(world, machines, request).report()
 
 
@@ -167,9 +180,10 @@ class Consolidation:
         *,
         is_interrupted: Callable[[], bool] = lambda: False,
         told: Callable[[str], None] = lambda _text: None,
+        pools: KarpenterPools | None = None,
     ) -> None:
-        """Once it `is_interrupted`, the best so far is the answer; `told` hears how it goes. Raises CatalogueError and
-        NoSuchGroupError."""
+        """Once it `is_interrupted`, the best so far is the answer; `told` hears how it goes. `pools` are the NodePools,
+        if they are not those of the cluster and the catalogue. Raises CatalogueError and NoSuchGroupError."""
         self._is_interrupted = is_interrupted
         self._told = told
         self._world = world
@@ -185,6 +199,10 @@ class Consolidation:
         self._knows_no_price = self._prices.are_counted and catalogue is not None
         can_replace = request.replaces and not self._prices.are_counted  # a machine's price is no number of nodes
         self._replacements = Replacements(catalogue if can_replace else None, daemon_makers(world))
+        self._now_s = seen_at_s(world) if request.at_s is None else request.at_s
+        if pools is None and request.rules == "karpenter":
+            pools = pools_of(world, catalogue, self._now_s)
+        self._pools = pools or KarpenterPools()
         started_s = time.monotonic()
         self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
 
@@ -240,9 +258,10 @@ class Consolidation:
                 request.rules,
                 self._budgets,
                 request.flags,
-                seen_at_s(self._world),
+                self._now_s,
                 self._owners,
                 any(POOL in (node.metadata.labels or {}) for node in self._world.cluster.table.nodes),
+                self._pools.budgets(self._world.cluster.table.nodes),
             ),
             NodeRemover(self._world, self._owners, self._budgets, allows_waiting=request.allows_waiting),
             self._prices,
@@ -255,6 +274,8 @@ class Consolidation:
                 self._is_interrupted,
             ),
             request.pool,
+            self._pools,
+            request.spot_to_spot,
         )
 
     def _searched(self, policy: str, cost: int) -> _Found:
@@ -332,97 +353,13 @@ class Consolidation:
             n = len(self._prices.unknown)
             count = "counts" if n == 1 else "count"
             yield Guess(f"{counted(n, 'node')} without a known price {count} as free of charge.")
+        if self._pools.ignores_schedules:
+            yield Guess("Nothing says what time it is, so budgets of NodePools with a schedule do not count.")
         yield from told(*self._kept_free)
         yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
         yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not simulated."
         yield from self._world.guesses
-
-
-class BudgetError(KubeschedError, ValueError):
-    """A budget of nodes is neither a number nor a percentage."""
-
-
-def nodes_allowed(budget: str, n_nodes: int, n_not_ready: int) -> int:
-    """How many nodes of a pool may be disrupted at a time: percentages round up; what is not ready counts already."""
-    text = budget.removesuffix("%")
-    if not text.isdecimal() or (budget.endswith("%") and int(text) > 100):
-        raise BudgetError(f'budget "{budget}" is neither a number of nodes nor a percentage up to 100%')
-    most = ceil(n_nodes * int(text) / 100) if budget.endswith("%") else int(text)
-    return max(0, most - n_not_ready)
-
-
-def in_rounds(
-    state: ConsolidationState, steps: Sequence[ConsolidationStep], parallel: int, budget: str
-) -> tuple[list[ConsolidationStep], list[int]]:
-    """The steps with the moves that they mean then, and the number of each one's round, from 1 on."""
-    one_by_one = list(steps), list(range(1, len(steps) + 1))
-    allowed = _allowed(state, budget) if budget else None
-    if parallel == 1:
-        return one_by_one
-    done: list[ConsolidationStep] = []
-    rounds: list[int] = []
-    with state.forked() as trial:
-        for name in (name for step in steps for name in step.cordon):
-            trial.cordon(name)
-        while len(done) < len(steps):
-            waiting = steps[len(done) : len(done) + parallel]
-            together = next(
-                (
-                    made
-                    for size in range(len(waiting), 0, -1)
-                    if _within(state, waiting[:size], parallel, allowed) and (made := _together(state, waiting[:size]))
-                ),
-                None,
-            )
-            if together is None:
-                return one_by_one
-            rounds += [rounds[-1] + 1 if rounds else 1] * len(together)
-            done += together
-    return done, rounds
-
-
-def _allowed(state: ConsolidationState, budget: str) -> dict[str, int]:
-    pools: dict[str, list[bool]] = {}
-    for name in state.world.nodes:
-        node = state.node(name)
-        conditions = {one.type: one.status for one in node.status.conditions or ()}
-        pools.setdefault(group_of(node, "pool") or "", []).append(conditions.get(READY, "True") == "True")
-    return {pool: nodes_allowed(budget, len(ready), ready.count(False)) for pool, ready in pools.items()}
-
-
-def _within(
-    state: ConsolidationState, steps: Sequence[ConsolidationStep], parallel: int, allowed: dict[str, int] | None
-) -> bool:
-    if len(steps) == 1:
-        return True
-    names = [name for step in steps for name in step.delete]
-    if len(names) > parallel or any(name not in state.world.cluster.table.rows for name in names):
-        return False
-    counts = Counter(group_of(state.node(name), "pool") or "" for name in names)
-    return allowed is None or all(count <= max(1, allowed.get(pool, 0)) for pool, count in counts.items())
-
-
-def _together(state: ConsolidationState, steps: Sequence[ConsolidationStep]) -> list[ConsolidationStep] | None:
-    """The steps as they go together; None if pods would find no node."""
-    with state.forked() as trial:
-        for one in (one for step in steps for one in step.launch):
-            state.remover.launch(trial, one.option)
-        result = state.remover.attempt(trial, [name for step in steps for name in step.delete], at_once=True)
-        if not result.is_possible:
-            return None
-        trial.commit()
-    by_source: dict[str, list[PodMove]] = {}
-    for move in result.moves:
-        by_source.setdefault(move.source, []).append(move)
-    return [
-        replace(
-            step,
-            moves=tuple(move for name in step.delete for move in by_source.get(name, ())),
-            waves=max(result.waves),
-        )
-        for step in steps
-    ]
 
 
 _RESOURCES = (CPU, MEMORY)

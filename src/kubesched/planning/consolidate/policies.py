@@ -21,6 +21,7 @@ from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.planning.node_groups import group_of
+from kubesched.planning.node_pool_budgets import EMPTY, UNDERUTILIZED
 from kubesched.scheduler.cluster.view import NodeRow
 
 _SLACK = 0.02
@@ -208,10 +209,19 @@ def _groups(state: ConsolidationState) -> Iterator[list[str]]:
             yield names[start : start + size]
 
 
+# -- as peers search ---------------------------------------------------------------------------------------------------
+
 MOST_TOGETHER = 100
+FEWEST_SPOT_TYPES = 15
+"""So many cheaper types there must be for a spot machine to take the place of another: else a machine that was launched
+for its availability would be replaced again and again."""
 UTILISATION_THRESHOLD = 0.5
 MOST_EMPTY_AT_ONCE = 10
 GPU = "nvidia.com/gpu"
+NO_SPOT_TO_SPOT = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+FEW_SPOT_TYPES = f"SpotToSpotConsolidation requires {FEWEST_SPOT_TYPES} cheaper instance type options"
+NOTHING_CHEAPER = "Can't replace with a cheaper node"
+REJECTED = "Balanced score is below its threshold"
 
 
 def karpenter(state: ConsolidationState) -> None:
@@ -221,17 +231,20 @@ def karpenter(state: ConsolidationState) -> None:
 
 def karpenter_once(state: ConsolidationState) -> bool:
     """The next disruption. Whether there was one."""
-    return _delete_empty(state, None) or several_together(state) or _single(state)
+    return _delete_empty(state) or several_together(state) or _single(state)
 
 
-def _delete_empty(state: ConsolidationState, most: int | None) -> bool:
-    empty = [name for name in state.candidates() if not state.pods(name)]
-    return bool(empty) and state.remove(empty[:most]) is not None
+def _delete_empty(state: ConsolidationState) -> bool:
+    names = state.within_budgets([name for name in state.candidates() if state.is_empty(name)], EMPTY)
+    bare = [name for name in names if not state.pods(name)]
+    if bare and state.remove(bare) is not None:
+        return True
+    return any(state.remove([name]) is not None for name in names if name not in bare and not state.is_over)
 
 
 def several_together(state: ConsolidationState) -> bool:
     """The longest prefix of the candidates that bisection finds. Whether there is one."""
-    candidates = state.candidates()
+    candidates = state.within_budgets([name for name in state.candidates() if not state.is_empty(name)], UNDERUTILIZED)
     most = state.limits.max_steps
     high = min(MOST_TOGETHER, len(candidates) - 1, *(() if most is None else (most - len(state.steps) - 1,)))
     if high < 1:
@@ -242,7 +255,7 @@ def several_together(state: ConsolidationState) -> bool:
     while low <= high and not state.limits.stopped:
         names = candidates[: middle + 1]
         options = _way_out(state, names)
-        if options is None:
+        if isinstance(options, KeepReason):
             high = middle - 1
         else:
             found, low = (names, options), middle + 1
@@ -251,52 +264,84 @@ def several_together(state: ConsolidationState) -> bool:
 
 
 def _single(state: ConsolidationState) -> bool:
-    for name in _interleaved(state):
+    candidates = [name for name in _interleaved(state) if not state.is_empty(name)]
+    allowed = {name for name in candidates if state.within_budgets([name], UNDERUTILIZED)}
+    for name in candidates:
         if state.is_over:
             return False
         tried = state.kept.get(name)
-        if tried is not None and tried[0] == len(state.steps) and tried[1].identifier != _MANY:
+        if name not in allowed or (tried is not None and tried[0] == len(state.steps)):
             continue
         options = _way_out(state, [name])
-        if options is not None and state.remove([name], options) is not None:
+        if isinstance(options, KeepReason):
+            if options.identifier != NOTHING_CHEAPER or name not in state.kept:  # else it says what finds no place
+                state.kept[name] = len(state.steps), options
+        elif state.remove([name], options) is not None:
             return True
-        if name not in state.kept or state.kept[name][0] < len(state.steps):
-            state.kept[name] = (
-                len(state.steps),
-                KeepReason("Can't replace with a cheaper node", "no machine is cheaper"),
-            )
     return False
 
 
-_MANY = "Can't remove without creating several candidates"
-
-
-def _way_out(state: ConsolidationState, names: Sequence[str]) -> tuple[Option, ...] | None:
-    """With what the nodes could go: nothing, or one machine that costs less than they do. None: with neither. Nothing
+def _way_out(state: ConsolidationState, names: Sequence[str]) -> tuple[Option, ...] | KeepReason:
+    """With what the nodes could go: nothing, or one machine that costs less than they do; or why with neither. Nothing
     is changed."""
+    price = sum(map(state.price, names))
+    if _could_go(state, names, ()):
+        return () if state.is_worth_it(names, price) else _rejected(names)
+    if not state.replacements:
+        return KeepReason(NOTHING_CHEAPER, "no machine is cheaper")
+    homeless = state.homeless(names)
+    options = _cheaper(state, names, homeless, price - state.limits.min_saving)
+    if isinstance(options, KeepReason):
+        return options
+    reason = KeepReason(NOTHING_CHEAPER, "no machine is cheaper")
+    for option in options[:_MOST_MACHINES]:
+        if not state.is_worth_it(names, price - (option.offer.price or 0)):
+            return _rejected(names)
+        if _could_go(state, names, (option,)):
+            return (option,)
+    return reason
+
+
+def _could_go(state: ConsolidationState, names: Sequence[str], options: Sequence[Option]) -> bool:
     n_steps = len(state.steps)
     with state.forked():
-        if state.remove(names) is not None:
-            del state.steps[n_steps:]
-            return ()
-    if not state.replacements:
-        return None
-    homeless = state.homeless(names)
-    below = _below(state, names, homeless) if len(names) > 1 else None
-    for options in state.proposals(names, homeless, most_nodes=1, below=below):
-        with state.forked():
-            if state.remove(names, options) is not None:
-                del state.steps[n_steps:]
-                return options
-    return None
+        can_go = state.remove(names, options) is not None
+    del state.steps[n_steps:]
+    return can_go
 
 
-def _below(state: ConsolidationState, names: Sequence[str], homeless: Sequence[PodInfo]) -> int | None:
-    """A machine of a type that goes must cost less than the cheapest of that type: else it would be simpler to keep
-    that one."""
-    proposed = state.proposals(names, homeless, most_nodes=1)
-    offered = {option.shape.name for options in proposed for option in options}
-    return min((state.price(name) for name in names if state.instance_type(name) in offered), default=None)
+def _rejected(names: Sequence[str]) -> KeepReason:
+    text = f"{'it saves' if len(names) == 1 else 'they save'} too little for the disruption"
+    return KeepReason(REJECTED, text)
+
+
+def _cheaper(
+    state: ConsolidationState, names: Sequence[str], homeless: Sequence[PodInfo], price: int
+) -> list[Option] | KeepReason:
+    """Machines that could take the place of all of them, one at a time."""
+    zones = state.zones(names)
+
+    def machines(below: int, *, only_spot: bool = False) -> list[Option]:
+        return state.replacements.in_place_of(homeless, below, zones, only_spot=only_spot)
+
+    is_spot_to_spot = state.are_spot(names) and bool(machines(_ANY_PRICE, only_spot=True))
+    if is_spot_to_spot and not state.replaces_spot_by_spot:
+        return KeepReason(NO_SPOT_TO_SPOT, "a feature gate of Karpenter allows it (--spot-to-spot)")
+    found = machines(price, only_spot=is_spot_to_spot)
+    if is_spot_to_spot and found and len(names) == 1:
+        n_types = len({one.shape.name for one in found})
+        if n_types < FEWEST_SPOT_TYPES:
+            return KeepReason(FEW_SPOT_TYPES, f"{n_types} cost less")
+    if len(names) > 1:
+        # A machine of a type that goes must cost less than the cheapest of that type: else that one could stay.
+        offered = {one.shape.name for one in found}
+        prices = [state.price(name) for name in names if state.instance_type(name) in offered]
+        return machines(min(prices), only_spot=is_spot_to_spot) if prices else found
+    return found
+
+
+_ANY_PRICE = 10**18
+_MOST_MACHINES = 6
 
 
 def _interleaved(state: ConsolidationState) -> list[str]:

@@ -15,9 +15,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT, is_tolerated
-from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
-from kubesched.planning.consolidate.rules import RestingBudgets
+from kubesched.planning.consolidate.rules import RestingBudgets, has_to_leave
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.new_nodes import daemon_makers, daemons_of, join_with_daemons
 from kubesched.planning.resting_workloads import PodOwners
@@ -76,11 +75,8 @@ class RemovalResult:
         return not self.stuck
 
 
-def _has_to_leave(info: PodInfo) -> bool:
-    """Who is Terminating leaves by itself, and has been replaced already; a StatefulSet waits until it is gone."""
-    owner = controller_of(info.pod.metadata)
-    is_leaving = info.pod.is_terminating and (owner is None or owner.kind != "StatefulSet")
-    return not (is_leaving or belongs_to_its_node(info.pod))
+def _is_drained(info: PodInfo) -> bool:
+    return has_to_leave(info) or is_headroom(info.key)
 
 
 class NodeRemover:
@@ -97,7 +93,7 @@ class NodeRemover:
 
     def leaving(self, names: Iterable[str]) -> list[PodInfo]:
         """The pods that a drain of these nodes moves."""
-        return [info for name in names for info in self._world.pods_on(name) if _has_to_leave(info)]
+        return [info for name in names for info in self._world.pods_on(name) if _is_drained(info)]
 
     def attempt(
         self, trial: WorldTrial, names: Sequence[str], *, at_once: bool = False, tells_all: bool = False

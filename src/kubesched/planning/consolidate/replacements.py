@@ -14,9 +14,11 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.planning.catalogue import Catalogue, Option
-from kubesched.planning.new_nodes import daemons_of, node_from_offer
+from kubesched.planning.new_nodes import daemons_of, node_for_trial, node_from_offer
+from kubesched.scheduler.plugins.node_affinity import required_node_affinity
 
 Amounts = dict[str, int]
+SPOT = "spot"
 _MOST_MIXES = 6
 _MOST_KINDS = 8
 
@@ -76,6 +78,26 @@ class Replacements:
                         found[tuple(option.name for option in placed)] = placed
         return list(found.values())
 
+    def in_place_of(
+        self, pods: Sequence[PodInfo], below: int, zones: Sequence[str], *, only_spot: bool = False
+    ) -> list[Option]:
+        """Single machines as Karpenter considers them, the cheapest first: one of each type that costs less than
+        `below` wherever it may come up, as spot where it is sold so. In these zones, if they are offered there."""
+        asked = [required_node_affinity(info.spec) for info in {id(one.signature): one for one in pods}.values()]
+        total = _asked(pods)
+        kinds: dict[tuple[str, str, str], list[_Machine]] = {}
+        for machine in self._machines:
+            option = machine.option
+            if _fits(total, machine.room) and all(one.on_node(node_for_trial(option)) for one in asked):
+                kinds.setdefault((option.pool.name, option.pool.variant, option.shape.name), []).append(machine)
+        found = []
+        for machines in kinds.values():
+            spot = [one for one in machines if one.option.offer.capacity_type == SPOT]
+            offered = spot if spot or only_spot else machines
+            if offered and max(one.price for one in offered) < below:
+                found.append(min(offered, key=lambda one: (one.price, not _is_in(one, zones), one.option.name)))
+        return [one.option for one in sorted(found, key=lambda one: (one.price, one.option.name))]
+
     def _mixes(self, machines: Sequence[_Machine], sizes: list[Amounts], most: int) -> Iterator[tuple[_Machine, ...]]:
         """As many of one kind as first-fit-decreasing needs; and some of them, with the rest on another kind."""
         worthy = sorted(machines, key=lambda one: min(one.price / max(n, 1) for n in one.room.values()))
@@ -111,6 +133,10 @@ class Replacements:
             machines = (machine for machine in self._machines if machine.room.get(name, 0) > 0)
             known = self._rates[name] = min((one.price / one.room[name] for one in machines), default=float("inf"))
         return known
+
+
+def _is_in(machine: _Machine, zones: Sequence[str]) -> bool:
+    return machine.option.offer.zone in zones
 
 
 def _room(option: Option, daemons: Sequence[Pod]) -> Amounts:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,10 +22,14 @@ from kubesched.k8s.model.times import Duration, DurationError, InstantError, ins
 from kubesched.k8s.model.volumes import EmptyDirVolumeSource
 from kubesched.k8s.workloads.budgets import BudgetSelectors, budget_numbers
 from kubesched.k8s.workloads.pod_states import POD_PENDING, POD_RUNNING, belongs_to_its_node, is_daemon, is_ready
+from kubesched.k8s.workloads.replicas import DELETION_COST_ANNOTATION
 from kubesched.planning.catalogue import POOL
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.resting_workloads import PodOwners
 from kubesched.simulator.trial import LoadedWorld
+
+if TYPE_CHECKING:
+    from kubesched.planning.consolidate.karpenter_pools import PoolBudgets
 
 RULES = ("drain", "karpenter", "cluster-autoscaler")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -36,6 +42,7 @@ _SYSTEM_PODS_WAIT_S = 3600.0
 _KNOWN_CONTROLLERS = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet")
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 _ALWAYS_ALLOW = "AlwaysAllow"
+_MOST_COST = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class KeepReason:
     """As the peer whose rules are asked names it."""
     text: str
     pod: str = ""
+    until_s: float | None = None
+    """When it ends by itself, if it does."""
 
     def __str__(self) -> str:
         return f"{self.pod}: {self.text}" if self.pod else self.text
@@ -69,9 +78,11 @@ class EvictionRules:
         now_s: float | None = None,
         owners: PodOwners | None = None,
         has_node_pools: bool = False,
+        of_pools: PoolBudgets | None = None,
     ) -> None:
         """`now_s` is when the cluster was seen; without it, every pod counts as new. With `has_node_pools`, Karpenter
-        leaves nodes that are of none."""
+        leaves nodes that are of none; `of_pools` is what its NodePools say, if they are known."""
+        self._of_pools = of_pools
         self._budgets = budgets
         self._owners = owners
         self._has_node_pools = has_node_pools
@@ -92,11 +103,11 @@ class EvictionRules:
             found = self._of_any(info)
             if found is not None:
                 return found
-        return found
+        return found or self._of_pool(node, pods)
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
         """Every reason against it, for a report about one node."""
-        reasons = [self._of_node(node), *map(self._of_any, pods)]
+        reasons = [self._of_node(node), *map(self._of_any, pods), self._of_pool(node, pods)]
         return [reason for reason in reasons if reason is not None]
 
     def _of_any(self, info: PodInfo) -> KeepReason | None:
@@ -123,6 +134,14 @@ class EvictionRules:
         if self._is_autoscaler and annotations.get(SCALE_DOWN_DISABLED) == "true":
             return KeepReason("ScaleDownDisabledAnnotation", f"the node has {SCALE_DOWN_DISABLED}")
         return None
+
+    def _of_pool(self, node: Node, pods: Sequence[PodInfo]) -> KeepReason | None:
+        if not self._is_karpenter or self._of_pools is None:
+            return None
+        is_empty = not sum(eviction_cost(info) for info in pods if has_to_leave(info))
+        return self._of_pools.pools.what_keeps(node, is_empty=is_empty) or self._of_pools.what_keeps(
+            node, is_empty=is_empty
+        )
 
     def _drain(self, info: PodInfo) -> KeepReason | None:
         if controller_of(info.pod.metadata) is None and not self._flags.force:
@@ -190,6 +209,24 @@ class EvictionRules:
         if keys and controller_of(info.pod.metadata) is None:
             return KeepReason(blocked, f"disruption budget {keys[0]} would lack it: nobody recreates it", info.key)
         return None
+
+
+def has_to_leave(info: PodInfo) -> bool:
+    """Who is Terminating leaves by itself, and has been replaced already; a StatefulSet waits until it is gone."""
+    owner = controller_of(info.pod.metadata)
+    is_leaving = info.pod.is_terminating and (owner is None or owner.kind != "StatefulSet")
+    return not (is_leaving or belongs_to_its_node(info.pod) or is_headroom(info.key))
+
+
+def eviction_cost(info: PodInfo) -> float:
+    """Karpenter's: by the pod's deletion cost and priority; no less than nothing."""
+    text = (info.pod.metadata.annotations or {}).get(DELETION_COST_ANNOTATION, "0")
+    try:
+        deletion_cost = float(text)
+    except ValueError:
+        deletion_cost = 0.0
+    cost = 1.0 + deletion_cost / 2**27 + info.priority / 2**25
+    return min(_MOST_COST, max(0.0, cost if isfinite(cost) else 1.0))
 
 
 def _may_keep(info: PodInfo) -> bool:

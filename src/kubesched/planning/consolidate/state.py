@@ -15,18 +15,16 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
-from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, NodePrices, Option
+from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, POOL, ZONE, NodePrices, Option
+from kubesched.planning.consolidate.karpenter_pools import BALANCED_SCORE, KarpenterPools
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
-from kubesched.planning.consolidate.replacements import Replacements
-from kubesched.planning.consolidate.rules import EvictionRules, KeepReason
+from kubesched.planning.consolidate.replacements import SPOT, Replacements
+from kubesched.planning.consolidate.rules import EvictionRules, KeepReason, eviction_cost, has_to_leave
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.node_groups import group_of
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 NO_PLACE = "NoPlaceToMovePods"
-_LEAST, _MOST = 0.0, 10.0
-"""A pod's eviction costs no less and no more than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +86,10 @@ class ConsolidationState:
     replacements: Replacements
     limits: SearchLimits
     pool: str | None = None
+    karpenter: KarpenterPools = field(default_factory=KarpenterPools)
+    """What NodePools allow, where they count."""
+    replaces_spot_by_spot: bool = False
+    """As Karpenter does with its feature gate SpotToSpotConsolidation."""
     told: Callable[[ConsolidationState], None] = lambda _state: None
     """Hears of each step."""
     steps: list[ConsolidationStep] = field(default_factory=list)
@@ -118,8 +120,11 @@ class ConsolidationState:
 
     def pods(self, name: str) -> list[PodInfo]:
         """Those that would have to move."""
-        there = self.world.pods_on(name)
-        return [info for info in there if not (belongs_to_its_node(info.pod) or is_headroom(info.key))]
+        return [info for info in self.world.pods_on(name) if has_to_leave(info)]
+
+    def is_empty(self, name: str) -> bool:
+        """As Karpenter has it: pods whose eviction costs nothing do not count."""
+        return self.disruption([name]) <= 1
 
     def disruption(self, names: Iterable[str]) -> float:
         return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
@@ -165,6 +170,32 @@ class ConsolidationState:
             return True
         self.kept[name] = len(self.steps), KeepReason("NotInPool", f"it is not in pool {self.pool}")
         return False
+
+    def within_budgets(self, names: Sequence[str], reason: str) -> list[str]:
+        """Those that budgets of NodePools let go together, in their order."""
+        if not self.karpenter:
+            return list(names)
+        budgets = self.karpenter.budgets(map(self.node, self.world.nodes))
+        return budgets.within(map(self.node, names), reason)
+
+    def is_worth_it(self, names: Sequence[str], saving: int) -> bool:
+        """Whether each pool that is `Balanced` would take part: its share of the saving, of what its nodes cost, must
+        be half of the share of its disruption at least."""
+        going: dict[str, list[str]] = {}
+        for name in names:
+            node = self.node(name)
+            if self.karpenter.is_balanced(node):
+                going.setdefault((node.metadata.labels or {}).get(POOL, ""), []).append(name)
+        whole = sum(map(self.price, names))
+        return all(self._scores(pool, of_pool, saving, whole) for pool, of_pool in going.items())
+
+    def _scores(self, pool: str, names: Sequence[str], saving: int, whole: int) -> bool:
+        nodes = [name for name in self.world.nodes if (self.node(name).metadata.labels or {}).get(POOL) == pool]
+        cost, disruption = sum(map(self.price, nodes)), self.disruption(nodes)
+        if cost <= 0 or saving <= 0:
+            return False
+        mine = saving * sum(map(self.price, names)) / whole
+        return (mine / cost) / (self.disruption(names) / disruption) >= BALANCED_SCORE
 
     @property
     def is_over(self) -> bool:
@@ -220,14 +251,18 @@ class ConsolidationState:
             result = self.remover.attempt(trial, names, tells_all=True)
             return [self.world.pod(one.pod) for one in result.stuck]
 
-    def proposals(
-        self, names: Sequence[str], pods: Sequence[PodInfo], *, most_nodes: int, below: int | None = None
-    ) -> list[tuple[Option, ...]]:
+    def proposals(self, names: Sequence[str], pods: Sequence[PodInfo], *, most_nodes: int) -> list[tuple[Option, ...]]:
         """Machines for the pods that cost less than the nodes."""
-        price = sum(map(self.price, names)) - self.limits.min_saving if below is None else below
+        price = sum(map(self.price, names)) - self.limits.min_saving
+        return self.replacements.proposals(pods, price, self.zones(names), most_nodes=most_nodes)
+
+    def zones(self, names: Sequence[str]) -> list[str]:
+        """Of these nodes, the one with most of them first."""
         counts = Counter((self.node(name).metadata.labels or {}).get(ZONE, "") for name in names)
-        zones = [zone for zone, _ in counts.most_common()]
-        return self.replacements.proposals(pods, price, zones, most_nodes=most_nodes)
+        return [zone for zone, _ in counts.most_common()]
+
+    def are_spot(self, names: Sequence[str]) -> bool:
+        return all((self.node(name).metadata.labels or {}).get(CAPACITY_TYPE) == SPOT for name in names)
 
     def instance_type(self, name: str) -> str:
         return (self.node(name).metadata.labels or {}).get(INSTANCE_TYPE, "")
@@ -258,16 +293,6 @@ class ConsolidationState:
     def _keep(self, names: Sequence[str], reason: KeepReason) -> None:
         if len(names) == 1:
             self.kept[names[0]] = len(self.steps), reason
-
-
-def eviction_cost(info: PodInfo) -> float:
-    """Karpenter's: by the pod's deletion cost and priority."""
-    text = (info.pod.metadata.annotations or {}).get(DELETION_COST, "0")
-    try:
-        deletion_cost = int(text)
-    except ValueError:
-        deletion_cost = 0
-    return min(_MOST, max(_LEAST, 1.0 + deletion_cost / 2**27 + info.priority / 2**25))
 
 
 def _no_place(result: RemovalResult) -> KeepReason:

@@ -9,6 +9,7 @@ from typing import Any
 from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_from, read_catalogue
+from kubesched.planning.node_pools import beside_cluster
 from kubesched.planning.plan.planner import Planner
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest
@@ -81,4 +82,5 @@ def plan(
     else:
         found = catalogue if isinstance(catalogue, Catalogue) else read_catalogue(str(catalogue))
     asked = fresh_cluster(cluster, config, plugins)
+    found = beside_cluster(found, asked.given.node_makers)
     return Planner(asked.given, found, request, asked.config, asked.registry).plan()
