@@ -54,8 +54,21 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
             if _is_in_dumps(kind):
                 continue
             whole.ignored[kind] = whole.ignored.get(kind, 0) + count
-            warnings.append(f"{name}: ignored {count} {kind}")
+            warnings.append(f"{name}: ignored {count} {kind}{_meant_kind(kind, kinds)}")
     return whole, [*warnings, *_overridden(written)]
+
+
+def _meant_kind(given: str, kinds: Kinds) -> str:
+    """A hint, for a kind that Kubernetes has in another of its groups, or in other letters. Groups that are not its own
+    have kinds of these names, too (Knative's Service)."""
+    api_version, _, kind = given.rpartition(" ")
+    its_group = api_version.rpartition("/")[0]
+    for group, known in kinds:
+        if known == kind and its_group in ("extensions", *(group for group, _ in kinds)):
+            return f" ({kind} is in {f'{group}/v1' if group else 'v1'})"
+        if known != kind and known.lower() == kind.lower():
+            return f" (did you mean {known}?)"
+    return ""
 
 
 def _overridden(written: Iterable[WrittenObject]) -> Iterator[str]:

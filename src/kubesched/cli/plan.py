@@ -40,8 +40,9 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
     from kubesched.planning.plan.model import PlanError
 
     with told_in_a_line():
+        data = read_file(filename)
         try:
-            record = json.loads(read_file(filename))
+            record = json.loads(data)
         except (ValueError, RecursionError) as problem:
             raise PlanError(f"{filename}: not JSON: {problem}") from None
         checked = check_certificate(record, filename)

@@ -285,6 +285,8 @@ def _closed(scene: Scene, closed: Sequence[RejectedNodes]) -> Cause:
         remedy = "Whoever removes nodes has to bring others: see the autoscaler, or add a node."
     elif len(names) == 1:
         remedy = "Find out what is wrong with it; the pod is scheduled when it is ready again."
+    elif _state(closed).startswith("cordoned"):
+        remedy = "Uncordon one, or find out what is wrong with those that are not ready."
     else:
         remedy = "Find out what is wrong with them; the pod is scheduled when one is ready again."
     return scene.cause(kind, f"{who}: {names_text(names)}{rest}", remedy, names)
@@ -328,14 +330,23 @@ def _host_port(scene: Scene) -> Cause:
 def _pod_affinity(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.POD_AFFINITY)[0]
     term = fact.fields["podAffinity"]
-    somewhere = UnmetPodAffinity(scene.cluster, scene.pod, {}).places_near()
-    if somewhere:
+    unmet = UnmetPodAffinity(scene.cluster, scene.pod, {})
+    somewhere = unmet.places_near()
+    unknown = unmet.keys_without_nodes()
+    if unknown:
+        text = f"must run near pods {term}; no node has the label {all_of(unknown)}"
+        remedy = "Correct the topologyKey of the affinity term, or label the nodes."
+    elif somewhere:
         text = f"must run near pods {term}; such pods are in {listed(somewhere, VALUES_SHOWN)}"
         text += f", and {scene.subject()} {'is' if scene.n_left == 1 else 'are'} not"
         remedy = "Free something where these pods run, or run one of them elsewhere, too."
     else:
-        elsewhere = UnmetPodAffinity(scene.cluster, scene.pod, {}).in_another_namespace()
-        if elsewhere is not None:
+        stray, elsewhere = unmet.outside_topology(), unmet.in_another_namespace()
+        if stray is not None:
+            text = f"must run near pods {term}; {stray[0].key} is on {stray[0].spec.node_name}, which has no label"
+            text += f" {stray[1]}"
+            remedy = "Label that node, or run such a pod on a node that has the label."
+        elif elsewhere is not None:
             text = f"must run near pods {term}; none runs in namespace {scene.pod.namespace}, but {elsewhere.key} does"
             text += " in another"
             remedy = "Name that namespace in the affinity term (namespaces or namespaceSelector), or start such a pod."
@@ -354,7 +365,8 @@ def _pod_anti_affinity(scene: Scene) -> Cause:
     if "podAntiAffinity" in fact.fields:
         selector = fact.fields["podAntiAffinity"].partition(" within ")[0]
         text = f"must not share a {where} with pods {selector}; {scene.subject(every=True)} has one ({example})"
-        remedy = f"Run fewer of them, add a {where}, or make the anti-affinity preferred."
+        more = "add a node" if where == "node" else f"add a node in another {where}"
+        remedy = f"Run fewer of them, {more}, or make the anti-affinity preferred."
     else:
         selector = fact.fields["existingAntiAffinity"]
         text = f"pods on {scene.subject()} want no pod {selector} on their {where}, as this one is ({example})"

@@ -132,7 +132,7 @@ def devices(scene: Scene) -> Cause:
     fact = next(f for f in lead.findings if isinstance(f, Fact) and f.kind is CauseKind.DEVICES)
     fields = fact.fields
     need = _device_need(fields)
-    free = f"{fields['free']} of {fields['matching']} such devices free"
+    free = f"{fields['free']} of {fields['matching']} free"
     if scene.n_left == 1:
         has = f"{scene.subject()}, {lead.nodes[0].name}, has {free}"
     elif len(scene.left) == 1 and len({n.findings[0].text for n in lead.nodes}) == 1:
@@ -280,7 +280,10 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
         text = f"asks for {asked}; no node has that: {scene.n_nodes} nodes have {label}={told}{more}"
         if sum(n for _, n in values) != scene.n_nodes:
             text = f"asks for {asked}; no node has that value, others have {told}{more}"
-        remedy = f"Did you mean {meant}? Correct it" if meant else "Ask for one of these"
+        elif len(values) == 1:
+            text = f"asks for {asked}; no node has that: {_all_of_them(scene.n_nodes)} {label}={values[0][0]}"
+        others = "one of these" if len(values) > 1 else values[0][0]
+        remedy = f"Did you mean {meant}? Correct it" if meant else f"Ask for {others}"
         remedy += ", or add a node that has it."
     else:
         keys = {key for node in scene.cluster.table.nodes for key in node.labels}
@@ -289,6 +292,10 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
         remedy = f"Did you mean {meant}? Correct it" if meant else "Label the nodes that should take it"
         remedy += ", or drop it."
     return scene.cause(CauseKind.NODE_AFFINITY, text, remedy, label=label, wanted=wanted, meant=meant)
+
+
+def _all_of_them(n_nodes: int) -> str:
+    return {1: "the only node has", 2: "both nodes have"}.get(n_nodes, f"all {n_nodes} nodes have")
 
 
 def _compared(scene: Scene, fact: Fact) -> str:

@@ -154,8 +154,11 @@ def exact(resource: str, units: int) -> str:
     """The quantity for so many milli-cpus, bytes, or whole units."""
     if resource == CPU:
         return str(quantity.from_milli(units))
-    notation = Notation.BINARY_SI if _is_bytes(resource) else Notation.DECIMAL_SI
-    return str(quantity.from_int(units, notation))
+    decimal = str(quantity.from_int(units, Notation.DECIMAL_SI))
+    if not _is_bytes(resource):
+        return decimal
+    binary = str(quantity.from_int(units, Notation.BINARY_SI))
+    return decimal if len(binary) > _SHORT >= len(decimal) else binary  # 64G, not 62500000Ki
 
 
 def readable(resource: str, units: int) -> str:

@@ -99,10 +99,12 @@ class PodsOverview:
             fits = self.groups[0].cause.text
             return f"{self.subject}: {self.n_waiting} of {counted(n_all, 'pod')} wait, and the first of them {fits}."
         main = stuck[0]
-        share = "" if len(stuck) == 1 else f" (for {len(main.pods)} of them)"
-        return (
-            f"{self.subject}: {n_stuck} of {counted(n_all, 'pod')} {_is(n_stuck)} pending{share}: {main.cause.sentence}"
-        )
+        state = f"{self.subject}: {n_stuck} of {counted(n_all, 'pod')} {_is(n_stuck)} pending"
+        if len(stuck) == 1:
+            return f"{state}: {main.cause.sentence}"
+        if len(main.pods) == 1:
+            return f"{state}, each for a reason of its own. {main.pods[0]}: {main.cause.sentence}"
+        return f"{state}, for {len(stuck)} reasons, most often ({len(main.pods)} pods): {main.cause.sentence}"
 
     @property
     def is_refusal(self) -> bool:

@@ -23,6 +23,7 @@ from kubesched.explanation.layout import Style, Tone, counted, listed, wrapped
 from kubesched.framework.status import Code
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.workloads.pod_states import POD_RUNNING
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
@@ -111,7 +112,8 @@ def cause_of_place(explanation: Explanation, groups: Sequence[RejectedNodes]) ->
         then = f'is on {node}; its scheduler "{wanted}" is not configured here, so this is as "{used}" sees it'
     fields: dict[str, Any] = {"node": node, "scores": "now" if explanation.recorded is None else "recorded"}
     if node not in explanation.cluster.table.rows:
-        return Cause(CauseKind.BOUND, f"{then}; that node does not exist any more", fields=fields)
+        text = f"is assigned to {node}, but there is no such node"
+        return Cause(CauseKind.BOUND, text, _without_its_node(explanation, node), fields=fields)
     standing = None if decision.scored is None else standing_of(decision.scored, node)
     if standing is None:
         group = next((group for group in groups if node in group.names), None)
@@ -130,6 +132,15 @@ def cause_of_place(explanation: Explanation, groups: Sequence[RejectedNodes]) ->
             f"{gap.replace(': ', ': here ')}"
         )
     return Cause(CauseKind.BOUND, text, nodes=(node,), fields=fields)
+
+
+def _without_its_node(explanation: Explanation, node: str) -> str:
+    near = get_close_matches(node, explanation.cluster.table.names, 1, 0.8)
+    pod = explanation.pod.pod
+    if pod.status.phase == POD_RUNNING:
+        return "It is lost with its node: Kubernetes deletes such pods, and their controllers create others."
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return f"{meant}No kubelet will start it: delete it, and correct or drop spec.nodeName if a manifest sets it."
 
 
 def _then(node: str, recorded: Mapping[str, Any] | None) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any
@@ -247,6 +248,7 @@ def _only(found: Manifests, kinds: Kinds) -> Manifests:
 
 MOST_BYTES = 256 << 20
 _FIRST_BYTES = 4096
+_SIMILAR = 0.6
 _LONGEST_NAME_SHOWN = 200
 _EXTENSIONS = (".json", ".yaml", ".yml")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -276,9 +278,15 @@ def read_file(filename: str) -> bytes:
 def _near(path: Path) -> str:
     """A hint at what stands where the path leads, if the name is only misspelt."""
     try:
-        return did_you_mean(path.name, [other.name for other in path.parent.iterdir()])
+        others = [other.name for other in path.parent.iterdir() if _is_similar(path.stem, other.stem)]
+        return did_you_mean(path.name, others)
     except OSError:
         return ""
+
+
+def _is_similar(stem: str, other: str) -> bool:
+    """Without the suffix, which half of the files in a directory share."""
+    return SequenceMatcher(None, stem.lower(), other.lower()).ratio() >= _SIMILAR
 
 
 def bounded(file: IO[bytes], name: str) -> bytes:

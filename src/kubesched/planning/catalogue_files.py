@@ -6,7 +6,6 @@ Next: `catalogue_kind` for our own kind, `catalogue_checks` for what is checked,
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import re
@@ -19,10 +18,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from kubesched.k8s.csv_table import read_table
 from kubesched.k8s.loaded_cluster import MOST_BYTES, InputError, read_file
 from kubesched.k8s.model.autoscaling import NODE_POOL_KINDS
 from kubesched.k8s.model.core import Node
-from kubesched.k8s.model.kubernetes_yaml import in_one_line, load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.manifests import KINDS, ManifestError, from_dicts
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import (
@@ -82,7 +82,7 @@ def _decoded(data: bytes, source: str) -> Any:
         try:
             documents = [document for document in load_documents(data) if document is not None]
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
-            raise InputError(f"{source}: neither JSON nor YAML: {in_one_line(problem)}") from None
+            raise InputError(f"{source}: {yaml_problem(problem, data, language='YAML or JSON')}") from None
     return documents[0] if len(documents) == 1 else documents
 
 
@@ -321,18 +321,17 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 def with_prices(catalogue: Catalogue, filename: str) -> Catalogue:
     """The catalogue with the prices of a CSV file: `instanceType,zone,capacityType,hourly`, where an empty zone or
     capacity type stands for all; or Kubecost's, with `InstanceType` and `MarketPriceHourly`."""
-    text = read_file(filename).decode("utf-8-sig", "replace")
-    reader = csv.DictReader(io.StringIO(text))
-    columns = {role: next((n for n in names if n in (reader.fieldnames or ())), "") for role, names in _COLUMNS.items()}
+    table = read_table(read_file(filename), filename)
+    columns = {role: next((n for n in names if n in table.names), "") for role, names in _COLUMNS.items()}
     for role in ("shape", "price"):
         if not columns[role]:
             raise CatalogueError(filename, "line 1", f"no column {' or '.join(_COLUMNS[role])}")
     known = {shape.name for shape in catalogue.shapes}
     rows: list[_PriceRow] = []
-    for row in reader:
+    for number, row in table.rows:
         name = (row[columns["shape"]] or "").strip()
         if name in known:
-            price = checked_price(row[columns["price"]] or "", filename, f"line {reader.line_num}", columns["price"])
+            price = checked_price(row[columns["price"]] or "", filename, f"line {number}", columns["price"])
             zone = (row.get(columns["zone"]) or "").strip()
             rows.append((name, zone, (row.get(columns["capacity type"]) or "").strip(), price))
     if not rows:

@@ -9,7 +9,7 @@ import yaml
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import read_file
-from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.partial_reading import plain_problem
 
 API_VERSION = "kubesched.dev/v1alpha1"
@@ -126,11 +126,14 @@ def read_check_file(path: Path) -> CheckFile:
     try:
         documents = [document for document in load_documents(data) if document is not None]
     except yaml.YAMLError as problem:
-        raise CheckError(f"{path}: not YAML: {' '.join(str(problem).split())}") from None
+        raise CheckError(f"{path}: {yaml_problem(problem, data)}") from None
     if len(documents) != 1:
         raise CheckError(f"{path}: one document of kind Check is expected, not {len(documents)}")
+    document = documents[0]
+    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, "Check"):
+        raise CheckError(f"{path}: apiVersion: {API_VERSION} and kind: Check are expected")
     try:
-        found = msgspec.convert(documents[0], CheckFile)
+        found = msgspec.convert(document, CheckFile)
     except msgspec.ValidationError as problem:
         raise CheckError(f"{path}: {plain_problem(problem)}") from None
     _validate(path, found)
@@ -138,8 +141,6 @@ def read_check_file(path: Path) -> CheckFile:
 
 
 def _validate(path: Path, found: CheckFile) -> None:
-    if found.api_version != API_VERSION or found.kind != "Check":
-        raise CheckError(f"{path}: apiVersion: {API_VERSION} and kind: Check are expected")
     if bool(found.cluster.file) == (found.cluster.live is not None):
         raise CheckError(f"{path}: cluster: one of file and live is expected")
     if found.seeds < 1:

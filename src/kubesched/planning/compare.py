@@ -26,7 +26,7 @@ import yaml
 
 from kubesched.k8s.loaded_cluster import Document, Objects, read_file, read_objects
 from kubesched.k8s.model.core import Node
-from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import plain_problem
 from kubesched.k8s.model.spelling import did_you_mean
@@ -192,10 +192,11 @@ class ObjectPatch:
 
 def read_patches(filename: str) -> list[ObjectPatch]:
     """Raises CompareError and InputError."""
+    data = read_file(filename)
     try:
-        documents = [one for one in load_documents(read_file(filename)) if one is not None]
+        documents = [one for one in load_documents(data) if one is not None]
     except yaml.YAMLError as problem:
-        raise CompareError(f"{filename}: not YAML: {' '.join(str(problem).split())}") from None
+        raise CompareError(f"{filename}: {yaml_problem(problem, data)}") from None
     found = []
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None

@@ -20,6 +20,7 @@ _LABELS = 256
 _VALUES = 90
 _BAR = 20
 _LABEL_LENGTH = 32
+_SENTENCE_LENGTH = 66
 _LETTER = 7.5
 """How wide a letter is, more or less."""
 _MOST_COLUMNS = 10
@@ -38,27 +39,30 @@ class Bar:
 
 
 def bars(title: str, shown: Sequence[Bar], *, whole: float | None = None) -> str:
-    """A bar for each, beside its label; `whole` is what a full bar stands for, the largest if it is not given. No plot
-    if there is nothing to compare."""
+    """A bar for each, beside its label, or below it where labels are sentences; `whole` is what a full bar stands for,
+    the largest if it is not given. No plot if there is nothing to compare."""
     if not shown or (whole is None and not any(bar.amount > 0 for bar in shown)):
         return ""
     most = whole or max(bar.amount for bar in shown)
-    left = min(_LABELS, 16 + max(_LETTER * len(short(bar.label)) for bar in shown[:MOST_BARS]))
-    room = _WIDTH - left - _VALUES
+    tells = any(" " in bar.label and len(bar.label) > _LABEL_LENGTH for bar in shown[:MOST_BARS])
+    left = 0 if tells else min(_LABELS, 16 + max(_LETTER * len(short(bar.label)) for bar in shown[:MOST_BARS]))
+    room, step = _WIDTH - left - _VALUES, 2 * _BAR if tells else _BAR
     lines = []
     for position, bar in enumerate(shown[:MOST_BARS]):
-        y = position * _BAR
+        y = position * step
         length = max(0.0, min(1.0, bar.amount / most)) * room
+        label = short(bar.label, _SENTENCE_LENGTH if tells else _LABEL_LENGTH)
+        place = f'x="0" y="{y + 14}"' if tells else f'x="{left - 8}" y="{y + 14}" text-anchor="end"'
         lines.append(
             f"<g><title>{escape(bar.label)}: {escape(bar.text)}</title>"
-            f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(short(bar.label))}</text>'
-            f'<rect class="rail" x="{left}" y="{y + 3}" width="{room}" height="14"/>'
-            f'<rect class="{bar.tone}" x="{left}" y="{y + 3}" width="{length:.1f}" height="14"/>'
-            f'<text x="{left + room + 8}" y="{y + 14}">{escape(bar.text)}</text></g>'
+            f"<text {place}>{escape(label)}</text>"
+            f'<rect class="rail" x="{left}" y="{y + step - 17}" width="{room}" height="14"/>'
+            f'<rect class="{bar.tone}" x="{left}" y="{y + step - 17}" width="{length:.1f}" height="14"/>'
+            f'<text x="{left + room + 8}" y="{y + step - 6}">{escape(bar.text)}</text></g>'
         )
     more = len(shown) - MOST_BARS
     told = f"{title}: the first {MOST_BARS} of {len(shown):,}" if more > 0 else title
-    return figure(told, len(lines) * _BAR, lines)
+    return figure(told, len(lines) * step, lines)
 
 
 def shares(title: str, shown: Sequence[tuple[str, float]]) -> str:
@@ -84,15 +88,17 @@ def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence
     step = -(-len(at) // _MOST_POINTS)
     kept = sorted({*range(0, len(at), step), len(at) - 1})
     most = max((max(values) for _, values in series), default=0) or 1
-    wide, start, span = _WIDTH - _LEFT - 10, at[0], at[-1] - at[0]
+    top = f"{most:,.6g}"
+    left = max(_LEFT, 10 + _LETTER * len(top))
+    wide, start, span = _WIDTH - left - 10, at[0], at[-1] - at[0]
     lines = []
-    for y, label in ((10, f"{most:,.6g}"), (_HEIGHT, "0")):
-        lines.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y}" y2="{y}"/>')
-        lines.append(f'<text class="dim" x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>')
-    for (name, values), tone, place in zip(series, "ab", (_LEFT, _LEFT + 110), strict=False):
+    for y, label in ((10, top), (_HEIGHT, "0")):
+        lines.append(f'<line x1="{left}" x2="{_WIDTH - 10}" y1="{y}" y2="{y}"/>')
+        lines.append(f'<text class="dim" x="{left - 6}" y="{y + 4}" text-anchor="end">{label}</text>')
+    for (name, values), tone, place in zip(series, "ab", (left, left + 110), strict=False):
         path = []
         for position, index in enumerate(kept):
-            x, y = _LEFT + (at[index] - start) / span * wide, _HEIGHT - values[index] / most * (_HEIGHT - 10)
+            x, y = left + (at[index] - start) / span * wide, _HEIGHT - values[index] / most * (_HEIGHT - 10)
             path.append(f"M{x:.1f} {y:.1f}" if not position else f"H{x:.1f}V{y:.1f}")
         lines.append(f'<path class="{tone}" d="{"".join(path)}"/>')
         lines.append(f'<rect class="{tone}" x="{place}" y="{_HEIGHT + 14}" width="10" height="10"/>')
@@ -291,10 +297,14 @@ def _percent(share: float) -> str:
 
 
 def flow(title: str, moves: Sequence[tuple[str, str]]) -> str:
-    """Bands from where pods are to where they go, as wide as there are pods. Of many ends the smallest are one."""
+    """Bands from where pods are to where they go, as wide as there are pods. Of many ends the smallest are one; no plot
+    if most pods go from those to those: that says nothing."""
     if not moves:
         return ""
     links = Counter(zip(_few(source for source, _ in moves), _few(target for _, target in moves), strict=True))
+    thickest, n_most = links.most_common(1)[0]
+    if thickest not in moves and n_most > len(moves) / 2:
+        return ""
     ends = [Counter[str](), Counter[str]()]
     for (source, target), n in links.items():
         ends[0][source] += n

@@ -155,7 +155,7 @@ def _of_one_more_node(trial: WorldTrial, closed: Collection[str], more: MoreCopi
             kind = _told(option, node)
             zones.setdefault((kind, more(inner, MOST_MORE)), []).append(option.offer.zone)
     for (kind, n_more), names in zones.items():
-        where = any_of(list(filter(None, names)))
+        where = any_of(sorted(filter(None, names)))
         yield tried(f"add a node{f' in zone {where}' if where else ''}{kind}", n_more)
 
 

@@ -223,7 +223,7 @@ def _step_plots(found: ColumnTable) -> list[str]:
 
 def _try_plots(found: ColumnTable) -> list[str]:
     moves = [Bar(f"{row.order}, surge {row.max_surge}", row.moves, f"{row.moves:,}") for row in found.named()]
-    return [bars("Pods moved, by order and surge", moves)]
+    return [bars("Pods moved, by order and surge", moves) if len(moves) > 1 else ""]
 
 
 def _resource_plots(found: ColumnTable) -> list[str]:

@@ -10,8 +10,6 @@ used their p95 at once.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -22,6 +20,7 @@ import yaml
 from msgspec.structs import replace
 
 from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.csv_table import Row, read_table
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import read_file
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
@@ -33,7 +32,7 @@ from kubesched.k8s.model.core import (
     ReplicationController,
     ResourceRequirements,
 )
-from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.meta import Amount, KubeObject, PodKey, controller_of
 from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.model.requests import CPU, MEMORY
@@ -146,7 +145,7 @@ def _wanted(source: str, text: str, bound: str) -> dict[ContainerKey, dict[str, 
     try:
         documents = list(load_documents(text))
     except yaml.YAMLError as problem:
-        raise ResizeError(f"{source}: {' '.join(str(problem).split())}") from None
+        raise ResizeError(f"{source}: {yaml_problem(problem, text.encode())}") from None
     items = [item for one in documents if isinstance(one, dict) for item in one.get("items", [one])]
     found = _vpa([item for item in items if item.get("kind") == "VerticalPodAutoscaler"], bound)
     if not found:
@@ -156,12 +155,21 @@ def _wanted(source: str, text: str, bound: str) -> dict[ContainerKey, dict[str, 
 
 def _csv(source: str, text: str) -> dict[ContainerKey, dict[str, str]]:
     found: dict[ContainerKey, dict[str, str]] = {}
-    for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
-        if any(row.get(name) is None for name in _COLUMNS):
-            raise ResizeError(f"{source}: line {number}: {','.join(_COLUMNS)} are expected")
-        key = row["namespace"], row["kind"], row["name"], row["container"]
-        found.setdefault(key, {})[row["resource"]] = _amount(f"{source}: line {number}", row["value"])
+    for number, row in read_table(text, source).rows:
+        try:
+            namespace, kind, name, container, resource, value = _texts(row, _COLUMNS)
+        except LookupError:
+            raise ResizeError(f"{source}: line {number}: {','.join(_COLUMNS)} are expected") from None
+        found.setdefault((namespace, kind, name, container), {})[resource] = _amount(f"{source}: line {number}", value)
     return found
+
+
+def _texts(row: Row, names: Iterable[str]) -> list[str]:
+    """Raises LookupError for a row that lacks one of these."""
+    found = [row.get(name) for name in names]
+    if None in found:
+        raise LookupError
+    return [text or "" for text in found]
 
 
 def _krr(source: str, document: Mapping[str, Any]) -> dict[ContainerKey, dict[str, str]]:
@@ -242,23 +250,19 @@ class PodUsage:
 
 def read_usage(filename: str) -> PodUsage:
     """Raises UsageError and InputError."""
-    try:
-        text = read_file(filename).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{filename}: not a text file") from None
     found: dict[tuple[str, str, str, str, str], int] = {}
-    for row in (reader := csv.DictReader(io.StringIO(text))):
-        if any(row.get(column) is None for column in _USAGE_COLUMNS):
-            raise UsageError(f"{filename}: line {reader.line_num}: {','.join(_USAGE_COLUMNS)} are expected")
-        resource = row["resource"]
+    for number, row in read_table(read_file(filename), filename).rows:
+        try:
+            namespace, kind, name, container, resource, used = _texts(row, _USAGE_COLUMNS)
+        except LookupError:
+            raise UsageError(f"{filename}: line {number}: {','.join(_USAGE_COLUMNS)} are expected") from None
         if resource not in _NANOS:
             continue
         try:
-            amount = parse(row["p95"]).nanos
+            amount = parse(used).nanos
         except QuantityError:
-            raise UsageError(f'{filename}: line {reader.line_num}: p95: "{row["p95"]}" is not an amount') from None
-        key = (row["namespace"], row["kind"], row["name"], row["container"], resource)
-        found[key] = -(-amount // _NANOS[resource])
+            raise UsageError(f'{filename}: line {number}: p95: "{used}" is not an amount') from None
+        found[namespace, kind, name, container, resource] = -(-amount // _NANOS[resource])
     if not found:
         raise UsageError(f"{filename}: no line says what cpu or memory is used")
     return PodUsage(found)

@@ -254,14 +254,17 @@ def render_upgrade(report: UpgradeReport, style: Style) -> str:
 def _numbers(report: UpgradeReport, one: UpgradeOutcome) -> list[str]:
     moves = f"{one.moves_per_pod:.2f} moves a pod (1.00 if none is moved again)"
     forced = f", {one.forced} of them against their budgets" if one.forced else ""
-    wait = f", the longest for {readable_span(one.longest_wait_s)}" if one.most_pending else ""
+    pending = "no pod is ever pending"
+    if one.most_pending:
+        longest = readable_span(one.longest_wait_s)
+        pending = f"at most {counted(one.most_pending, 'pod')} pending at once, the longest for {longest}"
     extra = f"{one.extra_node_hours:.1f} hours of extra nodes"
     cost = "" if report.extra_cost is None else f", {money(report.extra_cost, report.currency).removesuffix('/h')}"
     why = "Out of time (stopped: time)" if report.stopped == "time" else "Interrupted"
     left = [f"{why}: not all alternatives were simulated."] if report.stopped and one.finishes else []
     return [
         *left,
-        f"{moves}{forced}; at most {counted(one.most_pending, 'pod')} pending at once{wait}.",
+        f"{moves}{forced}; {pending}.",
         f"At most {counted(one.peak_nodes, 'node')} at a time; {extra}{cost}.",
         *_room_told(one.room),
         *_runs_told(one),

@@ -14,7 +14,7 @@ import yaml
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.requester import MERGE_PATCH
 from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.playground.controllers.kinds import DiscoveredKinds
 
 Body = dict[str, Any]
@@ -47,19 +47,11 @@ def read_documents(text: bytes, source: str) -> list[Body]:
     try:
         documents = list(load_documents(text))
     except yaml.YAMLError as problem:
-        raise InvalidManifestError(f"{source}: {_what_is_wrong(problem)}") from None
+        raise InvalidManifestError(f"{source}: {yaml_problem(problem, text)}") from None
     found: list[Body] = []
     for document in documents:
         found.extend(ReadObject(item, source) for item in _items(document, source))
     return found
-
-
-def _what_is_wrong(problem: yaml.YAMLError) -> str:
-    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
-        mark = problem.problem_mark
-        context = f" {problem.context}" if problem.context else ""
-        return f"line {mark.line + 1}, column {mark.column + 1}: {problem.problem}{context}"
-    return " ".join(str(problem).split())
 
 
 def _items(document: object, source: str) -> Iterator[Body]:

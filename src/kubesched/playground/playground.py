@@ -28,7 +28,7 @@ from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.kubernetes_yaml import load_document, plain_yaml
+from kubesched.k8s.model.kubernetes_yaml import load_document, plain_yaml, yaml_problem
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.live.live_scheduler import LiveScheduler
@@ -325,9 +325,10 @@ def merge_into(path: Path, added: Path) -> None:
     if path.exists():
         try:
             own = load_document(path.read_bytes()) or {}
-        except (OSError, yaml.YAMLError) as problem:
-            why = getattr(problem, "strerror", None) or " ".join(str(problem).split())
-            raise InvalidKubeconfigError(f"{path}: {why}") from None
+        except OSError as problem:
+            raise InvalidKubeconfigError(f"{path}: {problem.strerror or problem}") from None
+        except yaml.YAMLError as problem:
+            raise InvalidKubeconfigError(f"{path}: {yaml_problem(problem)}") from None
     if not isinstance(own, dict):
         raise InvalidKubeconfigError(f"{path}: not a kubeconfig")
     content = merged(own, load_document(added.read_bytes()))

@@ -207,6 +207,22 @@ def test_unknown_kinds_are_warned_about_once_per_file(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("v1 pod", "ignored 1 v1 pod (did you mean Pod?)"),
+        ("v1 Deployment", "ignored 1 v1 Deployment (Deployment is in apps/v1)"),
+        ("serving.knative.dev/v1 Service", "ignored 1 serving.knative.dev/v1 Service"),
+    ],
+)
+def test_a_kind_in_other_letters_or_of_another_group_is_hinted_at(written: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    api_version, kind = written.split()
+    path.write_text(f"{NODE}---\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    result = CliRunner().invoke(main, ["explain", "-f", str(path)])
+    assert result.stderr.splitlines() == [f"warning: {path}: {told}"]
+
+
 def test_hollow_nodes_without_a_server_are_one_line(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     with socket.create_server(("127.0.0.1", 0)) as closed:

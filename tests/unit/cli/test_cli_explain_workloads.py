@@ -124,7 +124,9 @@ def test_pods_of_a_deployment_are_grouped_by_cause(tmp_path: Path) -> None:
         ("scheduling-gates", 1),
     ]
     text = explain(tmp_path, "deploy/web", *items, output="text").stdout
-    assert text.startswith("Deployment default/web: 3 of 4 pods are pending (for 2 of them): needs 2 cpu; ")
+    assert text.startswith(
+        "Deployment default/web: 3 of 4 pods are pending, for 2 reasons, most often (2 pods): needs 2 cpu; "
+    )
 
 
 def test_pods_that_an_api_server_refuses_do_not_exist(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_without_a_pod_those_of_the_namespace_are_grouped_by_cause(tmp_path: Pat
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0].startswith(
-        "Namespace shop: 5 of 6 pods are pending (for 4 of them): needs 2 cpu; the only node, a, "
+        "Namespace shop: 5 of 6 pods are pending, for 2 reasons, most often (4 pods): needs 2 cpu; the only node, a, "
     )
     assert lines[2] == "Pending pods, by what stands in their way"
     assert [line.split()[0] for line in lines[4:] if line[6:7].isdigit()] == ["4", "1", "1"]

@@ -143,7 +143,7 @@ def test_a_cluster_that_cannot_be_read(command: str, kind: str) -> None:
     ("text", "told"),
     [
         pytest.param("", "the file is empty", id="empty"),
-        pytest.param("[1, 2", "neither JSON nor YAML", id="broken"),
+        pytest.param("[1, 2", "line 2, column 1: not YAML or JSON: did not find", id="broken"),
         pytest.param(json.dumps(catalogue({"zone": "a", "price": -0.1})), "price", id="a negative price"),
         pytest.param(json.dumps(catalogue({"zone": "a", "price": "cheap"})), "price", id="a price that is none"),
         pytest.param(json.dumps({**catalogue(), "shapes": []}), "no shape", id="no shapes"),
@@ -207,6 +207,45 @@ CHECK = {
     "cluster": {"file": "cluster.json"},
     "change": [{"file": "change.json"}],
 }
+
+
+NO_CSV = b'instanceType,hourly\n"' + b"x" * 200_000 + b"\r\r"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(b"\x9b\xff,\n", "not a text file", id="binary"),
+        pytest.param(NO_CSV, "not CSV: field larger than field limit", id="a field without an end"),
+        pytest.param(b"a;b\n1;2\n", "line 1: no column instanceType", id="other columns"),
+        pytest.param(b"instanceType,hourly\rsmall,cheap\r", 'hourly: "cheap"', id="lines of old Macs"),
+    ],
+)
+def test_prices_that_cannot_be_read(content: bytes, told: str) -> None:
+    Path("prices.csv").write_bytes(content)
+    line = the_one_line(run("plan", "cluster.json", ["--prices", "prices.csv"]))
+    assert line.startswith("prices.csv: ")
+    assert told in line or "no price of any shape" in line
+
+
+@pytest.mark.parametrize("content", [NO_CSV.replace(b"instanceType", b"namespace"), b"\x9b"])
+def test_tables_of_requests_and_usage_that_cannot_be_read(content: bytes) -> None:
+    Path("table.csv").write_bytes(content)
+    for more in (["--variant", "third:resize=table.csv"], ["--usage", "table.csv"]):
+        assert the_one_line(run("compare", "cluster.json", more)).startswith("table.csv: ")
+
+
+def test_a_check_file_of_another_kind() -> None:
+    write("other.json", pod())
+    result = CliRunner().invoke(main, ["check", "other.json"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: other.json: apiVersion: kubesched.dev/v1alpha1 and kind: Check are expected\n"
+
+
+def test_a_certificate_that_is_not_there_is_named_once() -> None:
+    result = CliRunner().invoke(main, ["plan", "--verify", "nowhere.json"])
+    assert result.exit_code == 2
+    assert result.stderr.count("nowhere.json") == 1
 
 
 @pytest.mark.parametrize(

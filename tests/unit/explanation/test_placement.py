@@ -57,7 +57,19 @@ def test_another_node_would_win_today() -> None:
             id="no node takes it",
         ),
         pytest.param(
-            [make.node("b"), make.pod("p", on="gone")], "that node does not exist any more", id="its node is gone"
+            [make.node("b"), make.pod("p", on="gone", status={"phase": "Pending"})],
+            "p is assigned to gone, but there is no such node. No kubelet will start it: delete it",
+            id="its node is gone",
+        ),
+        pytest.param(
+            [make.node("node-b"), make.pod("p", on="node-d", status={"phase": "Pending"})],
+            "Did you mean node-b? No kubelet",
+            id="a slip in nodeName",
+        ),
+        pytest.param(
+            [make.node("b"), make.pod("p", on="gone")],
+            "there is no such node. It is lost with its node",
+            id="its node is gone, while it ran",
         ),
     ],
 )

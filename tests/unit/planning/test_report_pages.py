@@ -14,7 +14,7 @@ from resting_clusters import node, random_cluster, workload
 import kubesched
 from kubesched.cli.main import main
 from kubesched.planning.catalogue_files import read_catalogue
-from kubesched.planning.html_plots import MOST_TILES, Hit, Tile, flow, matrix, node_map
+from kubesched.planning.html_plots import MOST_TILES, Bar, Hit, Tile, bars, flow, levels, matrix, node_map
 from kubesched.planning.html_report import ReportAsPage, ReportPage
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
@@ -90,6 +90,26 @@ def test_flows_of_many_nodes_put_the_smallest_together() -> None:
     assert "77 others (77)" in drawn
     assert drawn.count("<rect") == 24 + 3
     assert flow("Moves", []) == ""
+
+
+def test_a_flow_of_which_most_would_be_others_is_not_drawn() -> None:
+    assert flow("Where pods go", [(f"from-{n}", f"to-{n}") for n in range(200)]) == ""
+    assert "a to b: 2" in flow("Where pods go", [("a", "b"), ("a", "b")])
+
+
+def test_a_long_number_beside_an_axis_is_not_cut_off() -> None:
+    found = re.search(
+        r'<text class="dim" x="([\d.]+)" y="14" text-anchor="end">42.9739<',
+        levels("Saved", [0, 9], [("saved", [0, 42.9739])]),
+    )
+    assert found is not None
+    assert float(found[1]) >= 7 * len("42.9739")
+
+
+def test_labels_that_are_sentences_stand_above_their_bars() -> None:
+    remedy = "add a node in zone eu-1a of pool big (m7i.4xlarge)"
+    assert f'<text x="0" y="14">{remedy}</text>' in bars("How many more", [Bar(remedy, 3, "+3")])
+    assert 'text-anchor="end">n1</text>' in bars("By node", [Bar("n1", 3, "3")])
 
 
 def test_a_matrix_says_how_many_of_how_many() -> None:

@@ -47,7 +47,7 @@ def test_namespaces_are_made_that_objects_name_and_nobody_creates() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(b"a: [", "f: line 2, column 1: did not find expected node content", id="no YAML"),
+        pytest.param(b"a: [", "f: line 2, column 1: not YAML: did not find expected node content", id="no YAML"),
         pytest.param(
             b"just text", "f: a document is not a Kubernetes object: it needs apiVersion and kind", id="a text"
         ),

@@ -204,6 +204,8 @@ def test_a_misspelt_file_is_hinted_at(tmp_path: Path) -> None:
     (tmp_path / "dump.json").write_text(NODE_LINE)
     with pytest.raises(kubesched.InputError, match=r'No such file or directory \(did you mean "dump.json"\?\)'):
         kubesched.load(tmp_path / "dump.jsn")
+    with pytest.raises(kubesched.InputError, match=r"No such file or directory$"):  # the suffix alone is no likeness
+        kubesched.load(tmp_path / "web.json")
 
 
 NOT_FOR_USERS = {

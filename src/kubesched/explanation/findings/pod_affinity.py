@@ -67,12 +67,21 @@ class UnmetPodAffinity:
                     found.add(nodes.names[row] if term.topology_key == HOSTNAME_LABEL else domain)
         return sorted(found)
 
+    def keys_without_nodes(self) -> list[str]:
+        """Topology keys that the pod must be near others within, and that no node has as a label."""
+        keys = dict.fromkeys(term.topology_key for term in self._toward)
+        return [key for key in keys if not any(key in node.labels for node in self._cluster.table.nodes)]
+
+    def outside_topology(self) -> tuple[PodInfo, str] | None:
+        """A pod that a term speaks of on a node without the label of the term's topology, and that label."""
+        found = ((info, term) for info in self._cluster.placed.values() for term in self._toward if term.matches(info))
+        return next(((info, term.topology_key) for info, term in found), None)
+
     def in_another_namespace(self) -> PodInfo | None:
         """A pod with the labels that a term asks for, in a namespace that it does not speak of."""
-        selectors = [term.selector for term in self._toward]
-        return next(
-            (info for info in self._cluster.placed.values() if any(s.matches(info.labels) for s in selectors)), None
-        )
+        placed = self._cluster.placed.values()
+        namesakes = (info for info in placed if any(term.selector.matches(info.labels) for term in self._toward))
+        return next((info for info in namesakes if not any(term.matches(info) for term in self._toward)), None)
 
     def _lonely(self, row: int) -> Iterator[Fact]:
         for _, term in self.unmet_toward(row):

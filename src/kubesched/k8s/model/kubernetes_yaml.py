@@ -73,6 +73,15 @@ def in_one_line(problem: Exception) -> str:
     return "a number has more than 4,300 digits" if text.startswith("Exceeds the limit") else text
 
 
+def yaml_problem(problem: Exception, data: bytes = b"", *, language: str = "YAML") -> str:
+    """Why a text is no YAML, in one line: where it stumbles, over what, and what people most often have there."""
+    mark = getattr(problem, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    text = " ".join(str(getattr(problem, "problem", None) or str(problem).partition("\n")[0]).split())
+    cause = likely_cause(problem, data) if isinstance(problem, yaml.YAMLError) else ""
+    return f"{where}not {language}: {text}{cause}"
+
+
 def likely_cause(problem: yaml.YAMLError, data: bytes) -> str:
     """What people most often have in the line that YAML stumbles over, in brackets; or nothing."""
     mark = getattr(problem, "problem_mark", None)

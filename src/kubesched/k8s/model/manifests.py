@@ -22,7 +22,7 @@ import yaml
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.apps import WORKLOAD_KINDS
-from kubesched.k8s.model.kubernetes_yaml import likely_cause, load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import UNREADABLE, plain_problem, tree_of
 from kubesched.k8s.model.scheduling import CompositePodGroup, PodGroup, problem_of_group
@@ -288,10 +288,7 @@ def _yaml_documents(data: bytes, source: str) -> Iterator[object]:
     try:
         yield from load_documents(data)
     except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        text = getattr(problem, "problem", None) or str(problem).splitlines()[0]
-        raise ManifestError(source, where, f"not YAML or JSON: {text}{likely_cause(problem, data)}") from None
+        raise ManifestError(source, "", yaml_problem(problem, data, language="YAML or JSON")) from None
 
 
 def _read_document(document: object, source: str, where: str, found: Manifests) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model.kubernetes_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import load_document, yaml_problem
 from kubesched.live.serving.settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -310,7 +310,7 @@ def _read_manifest(path: str, errors: ErrorList) -> dict[str, str]:
         errors.invalid(field, path, f"failed to read allow list manifest: {problem.strerror or problem}")
         return {}
     except yaml.YAMLError as problem:
-        errors.invalid(field, path, f"failed to parse allow list manifest: {' '.join(str(problem).split())}")
+        errors.invalid(field, path, f"failed to parse allow list manifest: {yaml_problem(problem)}")
         return {}
     found = {} if content is None else content
     if not isinstance(found, dict) or not all(isinstance(item, str) for pair in found.items() for item in pair):

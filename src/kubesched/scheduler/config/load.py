@@ -33,6 +33,7 @@ from kubesched.k8s.model.kubernetes_yaml import (
     in_one_line,
     json_fields,
     repeated_keys,
+    yaml_problem,
 )
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
@@ -150,7 +151,7 @@ def parse(data: bytes | str, source: str, errors: ErrorList) -> Any:
     except json.JSONDecodeError as error:
         problem = FieldError("", f"line {error.lineno}, column {error.colno}: {error.msg}")
     except yaml.YAMLError as error:
-        problem = FieldError("", _yaml_problem(error))
+        problem = FieldError("", yaml_problem(error))
     except RecursionError:
         problem = FieldError("", "nested too deeply")
     except BROKEN_VALUES as error:
@@ -192,12 +193,6 @@ def _parse_yaml(text: str, errors: ErrorList) -> Any:
         return loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
 INVALID: Final = object()

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import yaml
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, check_bounds, key_text
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, check_bounds, key_text, yaml_problem
 from kubesched.simulator.bench.operations import WorkloadError
 
 Number = int | float
@@ -236,9 +236,7 @@ def _compose(text: str, path: str) -> yaml.Node | None:
         check_bounds(text)
         found: yaml.Node | None = yaml.compose(text, Loader=KubernetesLoader)
     except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise WorkloadError(path, where, f"not YAML: {getattr(problem, 'problem', None) or problem}") from None
+        raise WorkloadError(path, "", yaml_problem(problem)) from None
     return found
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kubesched.k8s.model.kubernetes_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import load_document, yaml_problem
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.feature_gates import SWITCHES
@@ -161,11 +161,13 @@ def read_workloads(path: Path) -> list[BenchWorkload]:
     """All workloads of a file, in their order."""
     source = str(path)
     try:
-        data = load_document(path.read_bytes())
+        text = path.read_bytes()
     except OSError as problem:
         raise WorkloadError(source, "", problem.strerror or str(problem)) from None
+    try:
+        data = load_document(text)
     except yaml.YAMLError as problem:
-        raise WorkloadError(source, "", f"not YAML: {' '.join(str(problem).split())}") from None
+        raise WorkloadError(source, "", yaml_problem(problem, text)) from None
     if not isinstance(data, list):
         raise WorkloadError(source, "", "a list of test cases is expected")
     return [workload for index, case in enumerate(data) for workload in _read_case(case, index, source)]

@@ -13,8 +13,6 @@ Where the source does not say which node a pod went to, the recording has no bin
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from kubesched.k8s.csv_table import read_table
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
@@ -77,12 +76,19 @@ def _read(name: str, data: bytes) -> Iterator[_Found]:
     first = data.lstrip()[:1]
     header = data.split(b"\n", 1)[0]
     if header.startswith((b"sn,", b"name,cpu_milli")):
-        return _openb(name, data.decode())
+        return _openb(name, data)
     if first == b"{":
-        return _json_stream(name, data.decode())
+        return _json_stream(name, _text(name, data))
     if first and first[0] >= 0x80:
         return _simkube(name, data)
     return _manifests(name, data)
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        raise ImportedTraceError(f"{name}: not UTF-8: byte {data[problem.start]:#04x}") from None
 
 
 def _typed(name: str, where: str, document: Object) -> KubeObject | None:
@@ -311,16 +317,15 @@ def _span(life: Any) -> tuple[float, float | None]:
 # -- OpenB -------------------------------------------------------------------------------------------------------------
 
 
-def _openb(name: str, text: str) -> Iterator[_Found]:
-    reader = csv.DictReader(io.StringIO(text))
-    for number, row in enumerate(reader, start=2):
+def _openb(name: str, data: bytes) -> Iterator[_Found]:
+    for number, row in read_table(data, name).rows:
         try:
             yield from _openb_node(name, row) if "sn" in row else _openb_pod(name, row)
         except (KeyError, TypeError, ValueError) as problem:
             raise ImportedTraceError(f"{name}: line {number}: {_plain(problem)}") from None
 
 
-def _openb_node(name: str, row: Mapping[str, str]) -> Iterator[_Found]:
+def _openb_node(name: str, row: Object) -> Iterator[_Found]:
     amounts = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi", "pods": "110"}
     if int(row["gpu"]):
         amounts[_GPU_MILLI] = str(1000 * int(row["gpu"]))
@@ -336,7 +341,7 @@ def _openb_node(name: str, row: Mapping[str, str]) -> Iterator[_Found]:
         yield None, False, item
 
 
-def _openb_pod(name: str, row: Mapping[str, str]) -> Iterator[_Found]:
+def _openb_pod(name: str, row: Object) -> Iterator[_Found]:
     amounts = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi"}
     gpu_milli = int(row["num_gpu"]) * int(row["gpu_milli"] or 0)
     if gpu_milli:

@@ -54,7 +54,13 @@ def _() -> Situation:
 def _() -> Situation:
     cluster, names = background(505, 30, busy=0.3)
     pod = cluster.pending("iis", cpu=1, spec={"nodeSelector": {"kubernetes.io/os": "windows"}})
-    return Situation(cluster.objects, pod, "node-affinity", ("kubernetes.io/os=windows", "linux (30)"), tuple(names))
+    return Situation(
+        cluster.objects,
+        pod,
+        "node-affinity",
+        ("kubernetes.io/os=windows", "all 30 nodes have"),
+        tuple(names),
+    )
 
 
 @situation("windows nodes whose taint is not tolerated")

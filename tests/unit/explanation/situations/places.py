@@ -43,7 +43,12 @@ def _() -> Situation:
     cluster, names = background(104, 30, busy=0.3)
     pod = cluster.pending("web", cpu=1, spec={"nodeSelector": {"kubernetes.io/arch": "arm64"}})
     return Situation(
-        cluster.objects, pod, "node-affinity", ("kubernetes.io/arch=arm64", "amd64 (30)"), tuple(names), ("add-node",)
+        cluster.objects,
+        pod,
+        "node-affinity",
+        ("kubernetes.io/arch=arm64", "all 30 nodes have kubernetes.io/arch=amd64. Ask for amd64"),
+        tuple(names),
+        ("add-node",),
     )
 
 
@@ -246,6 +251,51 @@ def _() -> Situation:
     spec = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     pod = cluster.pending("web", cpu=1, spec=spec)
     return Situation(cluster.objects, pod, "pod-affinity", ("app=cache", "no such pod runs anywhere"), tuple(names))
+
+
+def _near(topology_key: str, **labels: str) -> dict[str, object]:
+    term = make.affinity_term(topology_key, labels)
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+@situation("near pods within a topology that no node is labelled with")
+def _() -> Situation:
+    cluster, names = background(126, 8, busy=0.3)
+    cluster.fill(names[:2], cpu="100m", labels={"app": "cache"})
+    pod = cluster.pending("web", cpu=1, spec=_near("example.com/rack", app="cache"))
+    return Situation(
+        cluster.objects,
+        pod,
+        "pod-affinity",
+        ("app=cache", "no node has the label example.com/rack. Correct the topologyKey"),
+        silent_about=("namespace", "no such pod runs"),
+    )
+
+
+@situation("near pods on a node without the topology's label")
+def _() -> Situation:
+    cluster, names = background(127, 8, busy=0.3)
+    racked = cluster.group("racked", "m5.2xlarge", 2, labels={"example.com/rack": "r1"})
+    cluster.fill(names[:1], cpu="100m", labels={"app": "cache"})
+    pod = cluster.pending("web", cpu=1, spec=_near("example.com/rack", app="cache"))
+    return Situation(
+        cluster.objects,
+        pod,
+        "pod-affinity",
+        (f"is on {names[0]}, which has no label example.com/rack. Label that node",),
+        silent_about=(racked[0], "no such pod runs", "namespace"),
+    )
+
+
+@situation("all that would do are cordoned or not ready")
+def _() -> Situation:
+    cluster, _ = background(129, 3, busy=0.1)
+    big = cluster.group("big", "m5.4xlarge", 2)
+    cluster.cordon(big[:1])
+    broken = next(item for item in cluster.objects if item["metadata"]["name"] == big[1])
+    broken["spec"].setdefault("taints", []).append(make.taint("node.kubernetes.io/not-ready"))
+    pod = cluster.pending("web", cpu=12)
+    return Situation(cluster.objects, pod, "not-ready", ("Uncordon one, or find out what is wrong", *big), tuple(big))
 
 
 @situation("near pods whose zone is full")

@@ -79,12 +79,12 @@ def test_keys_given_twice_are_told_with_their_path(text: str, messages: list[str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a: [1\n", "f: line 2, column 1: did not find expected ',' or ']'", id="broken YAML"),
+        pytest.param("a: [1\n", "f: line 2, column 1: not YAML: did not find expected ',' or ']'", id="broken YAML"),
         pytest.param('{"a": }', "f: line 1, column 7: Expecting value", id="broken JSON"),
         pytest.param('{"a": NaN}', "f: line 1, column 1: NaN is not a JSON value", id="not a number, in JSON"),
-        pytest.param("a: .inf", "f: line 1, column 4: json: unsupported value: +Inf", id="infinity, in YAML"),
-        pytest.param("~: a", "f: line 1, column 1: null cannot be a key", id="a key that is null"),
-        pytest.param("a: &x [*x]", "f: line 1, column 8: anchor 'x' value contains itself", id="a circle"),
+        pytest.param("a: .inf", "f: line 1, column 4: not YAML: json: unsupported value: +Inf", id="infinity, in YAML"),
+        pytest.param("~: a", "f: line 1, column 1: not YAML: null cannot be a key", id="a key that is null"),
+        pytest.param("a: &x [*x]", "f: line 1, column 8: not YAML: anchor 'x' value contains itself", id="a circle"),
         pytest.param(b"a: \xff", "f: not UTF-8: byte 3 is 0xff", id="not UTF-8"),
         pytest.param('{"a":' * 100_000, "f: nested too deeply", id="a bottomless pit"),
     ],
