@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.planning import (
-    NO_EXIT,
-    AskedCluster,
-    cluster_options,
-    keep_option,
-    print_report,
-    report_options,
-    told_in_a_line,
-)
+from kubesched.cli.output import told_in_a_line
+from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, keep_option, print_report, report_options
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import print_record, say_warning
-from kubesched.cli.planning import told_in_a_line
+from kubesched.cli.output import print_record, say_warning, told_in_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

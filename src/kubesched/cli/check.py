@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
-from kubesched.cli.output import colour_option, format_option, print_answer, print_record
-from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option, told_in_a_line
+from kubesched.cli.output import colour_option, format_option, print_answer, print_record, told_in_a_line
+from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import jobs_option
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import counted_progress
+from kubesched.cli.output import counted_progress, told_in_a_line
 from kubesched.cli.planning import (
     NO_EXIT,
     asked_catalogue,
@@ -19,7 +19,6 @@ from kubesched.cli.planning import (
     premise_options,
     print_report,
     report_options,
-    told_in_a_line,
 )
 from kubesched.cli.scenario import AskedScenario, jobs_option, scenario_options, seeds_option, until_option
 

@@ -10,7 +10,7 @@ import time
 
 import click
 
-from kubesched.cli.output import shown_steps
+from kubesched.cli.output import shown_steps, told_in_a_line
 from kubesched.cli.planning import (
     NO_EXIT,
     UNDECIDED_EXIT,
@@ -23,7 +23,6 @@ from kubesched.cli.planning import (
     print_report,
     report_options,
     spot_option,
-    told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN
 

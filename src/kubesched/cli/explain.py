@@ -23,8 +23,8 @@ from kubesched.cli.output import (
     explanation_format,
     print_answer,
     print_record,
-    say_error,
     say_warning,
+    told_in_a_line,
 )
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
@@ -115,18 +115,10 @@ def explain_and_print(
 ) -> None:
     """Exits with code 2 and a line on standard error if there is nothing to explain; on demand with 1, if what is asked
     about does not fit."""
-    from kubesched.cli.files import InputError
-    from kubesched.explanation.explain import NotExplainableError
-    from kubesched.explanation.placement import UnknownNodeError
-    from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.report_pages import explanation_tables, page
-    from kubesched.scheduler.config import ConfigError
 
-    try:
+    with told_in_a_line():
         answer, warnings = _answer(target, filenames, server, scheduler, node)
-    except (InputError, ManifestError, ConfigError, NotExplainableError, UnknownNodeError) as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
     for warning in warnings:
         say_warning(warning)
     if output in ("json", "yaml"):

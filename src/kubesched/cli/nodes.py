@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kubesched.cli.live import ServerChoice, server_options
-from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.cli.output import ERROR_EXIT, UNREACHABLE_EXIT, say_error
 
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
@@ -139,7 +139,10 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
     except (NodeRefusedError, ClientConfigError) as error:
         say_error(str(error))
         return ERROR_EXIT
-    except (ApiError, Unreachable, AnswerLost) as failure:
+    except (Unreachable, AnswerLost) as failure:
+        say_error(" ".join(str(failure).split()))
+        return UNREACHABLE_EXIT
+    except ApiError as failure:
         say_error(" ".join(str(failure).split()))
         return ERROR_EXIT
     finally:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from kubesched.cli.output import told_in_a_line
 from kubesched.cli.planning import (
     AskedCluster,
     asked_catalogue,
@@ -17,7 +18,6 @@ from kubesched.cli.planning import (
     print_report,
     report_options,
     seconds_of_limit,
-    told_in_a_line,
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from kubesched.cli.output import counted_progress
+from kubesched.cli.output import counted_progress, told_in_a_line
 from kubesched.cli.planning import (
     AskedCluster,
     cluster_options,
@@ -18,7 +18,6 @@ from kubesched.cli.planning import (
     runs_options,
     selection_options,
     stoppable,
-    told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN, jobs_option
 

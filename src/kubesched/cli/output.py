@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ERROR_EXIT = 2
+UNREACHABLE_EXIT = 4
+"""The cluster that was to be read does not answer."""
 PENDING_EXIT = 1
 """Nothing is wrong with the command; a pod stays pending."""
 WIDTH_OF_A_PIPE = 100
@@ -81,6 +83,19 @@ def say_error(text: str) -> None:
     """One line for each line of the text."""
     for line in text.splitlines() or [""]:
         _say("error:", "red", line)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """What is wrong with the input is told in a line, with exit code 2; 4 if a live cluster does not answer."""
+    from kubesched.k8s.errors import KubeschedError
+    from kubesched.k8s.loaded_cluster import UnreachableClusterError
+
+    try:
+        yield
+    except KubeschedError as error:
+        say_error(str(error))
+        sys.exit(UNREACHABLE_EXIT if isinstance(error, UnreachableClusterError) else ERROR_EXIT)
 
 
 def say_warning(text: str) -> None:

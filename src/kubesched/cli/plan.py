@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.catalogue import read_catalogues
-from kubesched.cli.output import say_warning
+from kubesched.cli.output import say_warning, told_in_a_line
 from kubesched.cli.planning import (
     AskedCluster,
     catalogue_options,
@@ -22,7 +22,6 @@ from kubesched.cli.planning import (
     print_report,
     report_options,
     seconds_of_limit,
-    told_in_a_line,
 )
 
 if TYPE_CHECKING:

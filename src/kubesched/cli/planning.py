@@ -19,15 +19,14 @@ from click.core import ParameterSource
 
 from kubesched.cli.live import ServerChoice, live_option, server_options
 from kubesched.cli.output import (
-    ERROR_EXIT,
     colour_option,
     format_option,
     print_answer,
     print_csv,
     print_markdown,
     print_record,
-    say_error,
     say_warning,
+    told_in_a_line,
 )
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import AskedScenario, seed_option, tie_break_option
@@ -45,8 +44,6 @@ NO_EXIT = 1
 """The answer is no."""
 UNDECIDED_EXIT = 3
 """It ended before there was an answer to rely on."""
-UNREACHABLE_EXIT = 4
-"""The cluster that was to be read does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,16 +384,3 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield lambda: pressed
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def told_in_a_line() -> Iterator[None]:
-    """What is wrong with the input is told in a line, with exit code 2; 4 if a live cluster does not answer."""
-    from kubesched.k8s.errors import KubeschedError
-    from kubesched.k8s.loaded_cluster import UnreachableClusterError
-
-    try:
-        yield
-    except KubeschedError as error:
-        say_error(str(error))
-        sys.exit(UNREACHABLE_EXIT if isinstance(error, UnreachableClusterError) else ERROR_EXIT)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, server_options
-from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.cli.output import ERROR_EXIT, UNREACHABLE_EXIT, say_error
 from kubesched.cli.scenario import SPAN
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kubesched.simulator.recording.lines import RecordingWriter
     from kubesched.simulator.recording.reader import Recorded
 
-UNREACHABLE_EXIT = 4
 _FLUSH_EVERY_S = 0.5
 """What is lost when the process is killed is at most what came since."""
 

@@ -14,6 +14,7 @@ import click
 from kubesched.cli.live import ServerChoice, server_options
 from kubesched.cli.output import (
     ERROR_EXIT,
+    UNREACHABLE_EXIT,
     colour_option,
     format_option,
     print_answer,
@@ -22,7 +23,7 @@ from kubesched.cli.output import (
     say_warning,
 )
 from kubesched.cli.planning import NO_EXIT
-from kubesched.cli.record import UNREACHABLE_EXIT, stop_signal
+from kubesched.cli.record import stop_signal
 from kubesched.cli.scenario import SPAN
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 

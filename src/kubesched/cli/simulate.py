@@ -25,6 +25,7 @@ from kubesched.cli.output import (
     print_record,
     say_error,
     say_warning,
+    told_in_a_line,
 )
 from kubesched.cli.planning import catalogue_options, spot_option
 from kubesched.cli.report_file import report_file_option, write_report
@@ -100,6 +101,7 @@ def simulate(
     kubesched simulate -f cluster.yaml --plugin my_plugin.py --watch
     kubesched simulate -f workload.yaml --autoscaler karpenter --catalogue aws.json
     """
+    from kubesched.k8s.errors import KubeschedError
     from kubesched.k8s.model.times import InstantError, parse_instant
     from kubesched.k8s.workloads.pod_states import POD_PENDING
     from kubesched.simulator.options import DEFAULT_START, SimulationOptions
@@ -122,18 +124,24 @@ def simulate(
         raise click.UsageError("--autoscaler and --catalogue need each other")
     nodes = None if autoscaler is None else AskedAutoscaler(autoscaler, catalogues, prices, boot, spot_to_spot)
 
-    def run() -> SimulationReport | None:
-        return _simulate_and_print(scenario, scheduler, nodes, options, output, table)
-
     if not is_watching:
-        report = run()
-        if report is None:
-            sys.exit(ERROR_EXIT)
+        with told_in_a_line():
+            report = _simulate(scenario, scheduler, nodes, options)
+        _print(report, output, table)
         if is_exit_code and POD_PENDING in report.summary["states"]:
             sys.exit(PENDING_EXIT)
         return
     if "-" in scenario.filenames or scheduler.reads_stdin:
         raise click.UsageError("--watch needs files: standard input can be read only once")
+
+    def run() -> None:
+        try:
+            report = _simulate(scenario, scheduler, nodes, options)
+        except KubeschedError as error:  # the next version of a file may do
+            say_error(str(error))
+        else:
+            _print(report, output, table)
+
     watch(run, lambda: [*manifest_files(scenario.filenames), *scheduler.files()])
 
 
@@ -153,26 +161,6 @@ class AskedAutoscaler:
 
         machines = read_catalogues(self.catalogues, self.prices, makers)
         return SimulatedAutoscaler(self.policy, machines, self.boot_s, self.spot_to_spot)
-
-
-def _simulate_and_print(
-    scenario: AskedScenario,
-    scheduler: SchedulerChoice,
-    nodes: AskedAutoscaler | None,
-    options: SimulationOptions,
-    output: str,
-    table: str,
-) -> SimulationReport | None:
-    """None if there was a validation error, which has been printed."""
-    from kubesched.k8s.errors import KubeschedError
-
-    try:
-        report = _simulate(scenario, scheduler, nodes, options)
-    except KubeschedError as error:
-        say_error(str(error))
-        return None
-    _print(report, output, table)
-    return report
 
 
 def _simulate(

@@ -7,13 +7,12 @@ Next: `kubesched.k8s.dumped_kinds` and `kubesched.live.saved_form`, which say wh
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
+from kubesched.cli.output import say_warning, told_in_a_line
 
 if TYPE_CHECKING:
     from kubesched.cli.live import GivenCluster
@@ -36,17 +35,14 @@ def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
     \b
     kubesched snapshot -o dump.json && kubesched explain shop/web-1 -f dump.json
     """
-    from kubesched.cli.files import InputError, check_place
+    from kubesched.cli.files import check_place
     from kubesched.k8s.model.manifests import CLUSTER_KINDS
 
-    try:
+    with told_in_a_line():
         if output != STDOUT:
             check_place(output)
         given = read_live(ServerChoice(kubeconfig, context).target(), kinds=CLUSTER_KINDS)
         _write(output, given)
-    except InputError as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
     for warning in given.server_warnings:
         say_warning(warning)
     if output != STDOUT:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import exit_code_option
-from kubesched.cli.planning import NO_EXIT, print_report, report_options, told_in_a_line
+from kubesched.cli.output import exit_code_option, told_in_a_line
+from kubesched.cli.planning import NO_EXIT, print_report, report_options
 from kubesched.cli.scenario import (
     AskedScenario,
     jobs_option,

@@ -15,13 +15,12 @@ from kubesched.cli.explain import asked_about, explain_and_print, node_option
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
 from kubesched.cli.output import (
-    ERROR_EXIT,
     colour_option,
     explanation_format,
     print_answer,
     print_record,
-    say_error,
     say_warning,
+    told_in_a_line,
 )
 from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 
@@ -65,15 +64,8 @@ def why(
     if target is not None:
         explain_and_print(asked_about(target, namespace), (), server, scheduler, output, node)
         return
-    from kubesched.cli.files import InputError
-    from kubesched.k8s.model.manifests import ManifestError
-    from kubesched.scheduler.config import ConfigError
-
-    try:
+    with told_in_a_line():
         _group_pending(server, namespace, all_namespaces, scheduler, output)
-    except (InputError, ManifestError, ConfigError) as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
 
 
 def main() -> None:

@@ -230,4 +230,6 @@ def test_hollow_nodes_without_a_server_are_one_line(tmp_path: Path) -> None:
     parts = ["clusters: [{name: c, cluster: {server: '" + url + "'}}]", "contexts: [{name: c, context: {cluster: c}}]"]
     kubeconfig.write_text("\n".join([*parts, "current-context: c", ""]))
     result = CliRunner().invoke(main, ["nodes", "--count", "1", "--kubeconfig", str(kubeconfig)])
-    assert the_one_line(result).startswith(f"cannot reach the API server at {url}: ")
+    assert result.exit_code == 4
+    assert result.stderr.startswith(f"error: cannot reach the API server at {url}: ")
+    assert result.stderr.count("\n") == 1

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
+from kubesched.cli.why import why
 
 COMMANDS: dict[str, list[str]] = {
     "capacity": ["--shape", "1/1Gi"],
@@ -339,6 +340,29 @@ def test_a_cluster_that_does_not_answer(command: str, nobody_there: str) -> None
     result = CliRunner().invoke(main, [command, "--live", "--kubeconfig", nobody_there, *COMMANDS[command]])
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (4, "", 1)
     assert "cannot reach the API server" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["explain", "shop/web"],
+        ["explain"],
+        ["snapshot", "-o", "dump.json"],
+        ["simulate", "--live", "-f", "cluster.json"],
+        ["record", "-o", "day.jsonl.gz"],
+        ["shadow", "--for", "1s"],
+        ["nodes", "--count", "1"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("nobody_there")
+def test_no_other_command_gets_an_answer_either(command: list[str]) -> None:
+    result = CliRunner().invoke(main, command)
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "cannot reach the API server" in result.stderr
+    assert not Path("dump.json").exists()
+    with_kubectl = CliRunner().invoke(why, [])
+    assert with_kubectl.exit_code == 4
 
 
 def test_a_check_of_a_cluster_that_does_not_answer(nobody_there: str) -> None:
