@@ -26,6 +26,7 @@ from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.plan import packing
 from kubesched.planning.plan.bounds import aggregate_bound
 from kubesched.planning.plan.report import PlanReport
+from kubesched.scheduler.config.plugin_args import MOST_ALLOCATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,14 @@ def gaps_with_small_machines(**how: Any) -> Reached:
     return _gaps(
         [cases.plan(cases.pods_in_classes(1500, 20 + 5 * (n % 4), n), machines, 30, **how) for n in range(8)],
         1.5 if how.get("ideal") else 2.0,
+    )
+
+
+def gaps_with_pods_apart(**how: Any) -> Reached:
+    """Prices by size alone, machines of up to 256 cpus, and three in ten classes of which a node holds one pod."""
+    machines = cases.linear_catalogue()
+    return _gaps(
+        [cases.plan(cases.pods_one_a_node(n), machines, 30, **how) for n in range(8)], 1.5 if how.get("ideal") else 2.0
     )
 
 
@@ -230,6 +239,23 @@ ROWS = (
         "plan: up to 96 cpus, some join later",
         "median <= 2 %, p95 <= 5 %",
         lambda: gaps_of_large_plans(arrival="rest-later"),
+    ),
+    Row("plan: gap, linear prices, pods one a node", "median <= 2 %, p95 <= 5 %", gaps_with_pods_apart),
+    Row("plan: linear prices, packing alone", "median <= 1.5 %", lambda: gaps_with_pods_apart(ideal=True)),
+    Row(
+        "plan: linear prices, MostAllocated",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_with_pods_apart(scores=MOST_ALLOCATED),
+    ),
+    Row(
+        "plan: at most 16 cpus, MostAllocated",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_with_small_machines(scores=MOST_ALLOCATED),
+    ),
+    Row(
+        "plan: up to 96 cpus, MostAllocated",
+        "median <= 2 %, p95 <= 5 %",
+        lambda: gaps_of_large_plans(scores=MOST_ALLOCATED),
     ),
     Row("plan: gap, real machines", "median <= 2 %, p95 <= 5 %", gaps_on_real_machines),
     Row("plan: real machines, packing alone", "median <= 1.5 %", lambda: gaps_on_real_machines(ideal=True)),

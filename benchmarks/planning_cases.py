@@ -16,22 +16,27 @@ from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest, planned_world
+from kubesched.planning.plan.scoring import filling_nodes
 from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.config.plugin_args import MOST_ALLOCATED
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True}
+_MILLI_CPUS = (50, 100, 100, 250, 250, 500, 500, 1000, 2000, 3000)
+_RATIOS = (0.5, 1, 2, 2, 4, 8)
+"""GiB for a cpu."""
 
 
 def pods_in_classes(n_pods: int, n_classes: int, seed: int) -> list[Manifest]:
-    """Pods of so many classes, as a cluster has them: most are small, some large, one in six classes one a node."""
+    """Pods of so many classes, as a cluster has them: most are small, some large."""
     chance = Random(seed)
     found = []
     for c in range(n_classes):
-        cpu = chance.choice([50, 100, 100, 250, 250, 500, 500, 1000, 2000, 3000])
-        memory = int(cpu * chance.choice([0.5, 1, 2, 2, 4, 8]) * 1.024)
+        cpu = chance.choice(_MILLI_CPUS)
+        memory = int(cpu * chance.choice(_RATIOS) * 1.024)
         labels = {"app": f"c{c}"}
         for k in range(n_pods // n_classes + (c < n_pods % n_classes)):
             amounts = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
@@ -85,6 +90,47 @@ def cloud_catalogue(most_cpus: int = 96) -> Catalogue:
     return catalogue_from({"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "shapes": shapes})
 
 
+def linear_catalogue() -> Catalogue:
+    """Machines of 1 to 256 cpus and 2, 4 and 8 GiB for each, on demand in four zones, as in Karpenter's catalogue for
+    KWOK: the price is the sum of what its cpus and its memory cost, so that no size is better than another."""
+    shapes = [
+        {
+            "name": f"{family}-{size}x",
+            "allocatable": {
+                "cpu": f"{size * 1000 - 100}m",
+                "memory": f"{size * ratio * 1024 - 10}Mi",
+                "pods": min(1024, 16 * size),
+            },
+            "offers": [
+                {"zone": zone, "price": round(size * (0.025 + 0.001 * ratio * 1.073741824), 6)} for zone in "abcd"
+            ],
+        }
+        for family, ratio in (("c", 2), ("s", 4), ("m", 8))
+        for size in (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
+    ]
+    return catalogue_from({"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "shapes": shapes})
+
+
+def pods_one_a_node(seed: int) -> list[Manifest]:
+    """20 to 60 classes with 5 to 60 pods each; of three classes in ten, no two pods share a node."""
+    chance = Random(seed)
+    found = []
+    for c in range(chance.randint(20, 60)):
+        cpu = chance.choice(_MILLI_CPUS)
+        memory = int(cpu * chance.choice(_RATIOS) * 1.024)
+        labels = {"app": f"c{c}"}
+        term = {"labelSelector": {"matchLabels": labels}, "topologyKey": make.HOSTNAME}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spec: Manifest = {"affinity": apart} if chance.random() < 0.3 else {}
+        owner = {**OWNER, "name": f"c{c}", "uid": f"rs-{c}"}
+        for k in range(chance.randint(5, 60)):
+            amounts = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+            metadata = {"ownerReferences": [owner]}
+            found.append(make.pod(f"c{c}-{k}", requests=amounts, labels=labels, metadata=metadata, spec=spec))
+    chance.shuffle(found)
+    return found
+
+
 def full_nodes(n: int) -> list[Manifest]:
     """Nodes with a pod that leaves little room."""
     found = []
@@ -114,8 +160,10 @@ def small_case(seed: int) -> tuple[list[Manifest], Catalogue]:
     return pods, catalogue_from(document)
 
 
-def _configuration() -> KubeSchedulerConfiguration:
-    return GivenConfiguration.read(None, None, None, None).as_of_today().config
+def _configuration(scores: str = "") -> KubeSchedulerConfiguration:
+    """As by default, or with this scoringStrategy."""
+    config = GivenConfiguration.read(None, None, None, None).as_of_today().config
+    return (filling_nodes(config) if scores == MOST_ALLOCATED else None) or config
 
 
 def _given(objects: list[Manifest]) -> SimulationInput:
@@ -127,10 +175,12 @@ def plan(
     machines: Catalogue,
     limit_s: float,
     told: Callable[[str], None] = lambda _text: None,
+    *,
+    scores: str = "",
     **options: Any,
 ) -> PlanReport:
     request = PlanRequest(**{"from_scratch": True, **options}, time_limit_s=limit_s)
-    assembled = assemble(_configuration(), given=plugins_from_classes(()))
+    assembled = assemble(_configuration(scores), given=plugins_from_classes(()))
     watch = PlanWatch(limit_s, time.process_time, told=told)
     return Planner(_given(objects), machines, request, assembled.config, assembled.registry, watch).plan()
 

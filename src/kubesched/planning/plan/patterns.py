@@ -1,4 +1,4 @@
-"""The pattern bound and the proposals that come with it: Gilmore and Gomory's column generation, with HiGHS (scipy).
+"""The pattern bound: Gilmore and Gomory's column generation, with HiGHS (scipy).
 
 The cheapest fractional mix of patterns that covers all pods gives each class a value. A machine whose best pattern is
 worth more than it costs brings a new pattern; if there is none, the values prove a lower bound. They prove one at any
@@ -12,22 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from kubesched.planning.plan.bounds import CostBound, best_machine, cost_bound, surrogate_weights
 from kubesched.planning.plan.model import Floats, Ints, PackingModel
-from kubesched.planning.plan.packing import (
-    FilledNodes,
-    Packing,
-    by_value,
-    counts_of,
-    decreasing,
-    fill,
-    is_within_limits,
-)
-from kubesched.planning.solving import integer_program, linear_program
+from kubesched.planning.plan.packing import Packing, decreasing, fill
+from kubesched.planning.solving import linear_program
 
 _MOST_ROUNDS = 100
 _NEAR_ENOUGH = 1e-4
@@ -37,8 +28,6 @@ _PRICING_STEPS = 3_000
 _FIRST_OPTIONS = 4
 _MIXES = 6
 """In how many ways the resources are weighed when patterns are looked for quickly."""
-_MIP_GAP = 1e-3
-_MIP_NODES = 2_000
 _COLUMNS_KEPT = 3_000
 _STALLED_ROUNDS = 12
 
@@ -69,6 +58,9 @@ class Columns:
         self.options.append(option)
         self.patterns.append(pattern)
         return True
+
+    def first(self, n: int) -> Columns:
+        return Columns(self.model, self.options[:n], self.patterns[:n])
 
     @property
     def matrix(self) -> Floats:
@@ -114,7 +106,7 @@ def pattern_bound(
     columns = Columns(model)
     _first_columns(model, columns, starts)
     best, stalled, share = first, 0, _TRUST
-    master = _solve(model, columns)
+    master = solve_master(model, columns)
     if master is None:
         return None
     before, chance = inf, np.random.default_rng(0)
@@ -137,7 +129,7 @@ def pattern_bound(
             stalled += 1
         share = _TRUST if n_new else max(0.0, share - _TRUST / 2)
         if n_new:
-            solved = _solve(model, columns)
+            solved = solve_master(model, columns)
             if solved is None:  # the solver gave up: what is known stays true
                 break
             master = solved
@@ -165,7 +157,7 @@ def _first_columns(model: PackingModel, columns: Columns, starts: Sequence[Packi
             columns.add(option, pattern)
 
 
-def _solve(model: PackingModel, columns: Columns) -> Master | None:
+def solve_master(model: PackingModel, columns: Columns) -> Master | None:
     """Columns cover all pods, together with what is free on the nodes that are there, within the limits."""
     matrix, n_columns, n_classes = columns.matrix, len(columns.options), len(model.classes)
     rooms = [(room, np.flatnonzero(room.most > 0)) for room in model.existing]
@@ -258,12 +250,7 @@ def _price(
     """Looks for patterns that are worth more than their machine costs, first as one fills a suitcase, then exactly
     where that is needed for the bound; and the bound that follows from the values."""
     prices = _machine_prices(model, master.limit_values)
-    n_new = 0
-    mixes = chance.dirichlet(np.ones(len(model.resources)), _MIXES)
-    for option in range(len(model.options)):
-        for pattern in _greedy_patterns(model, option, values, mixes):
-            if float(master.values @ pattern) > prices[option] * (1 + 1e-6):
-                n_new += columns.add(option, pattern)
+    n_new = price_quickly(model, columns, master, values, chance)
     weights = surrogate_weights(model, values.astype(np.float64), starts)
     machine_prices = np.maximum(_machine_prices(model, limit_values.astype(np.float64)), 1.0)
     most = [best_machine(model, o, values, weights[o], most_steps=0).most for o in range(len(model.options))]
@@ -281,6 +268,19 @@ def _price(
     return cost_bound(model, values, limit_values, most, weights), n_new
 
 
+def price_quickly(
+    model: PackingModel, columns: Columns, master: Master, values: Ints, chance: np.random.Generator
+) -> int:
+    """Patterns that are worth more than their machine costs, as one fills a suitcase; how many are new."""
+    prices = _machine_prices(model, master.limit_values)
+    mixes, n_new = chance.dirichlet(np.ones(len(model.resources)), _MIXES), 0
+    for option in range(len(model.options)):
+        for pattern in _greedy_patterns(model, option, values, mixes):
+            if float(master.values @ pattern) > prices[option] * (1 + 1e-6):
+                n_new += columns.add(option, pattern)
+    return n_new
+
+
 def _greedy_patterns(model: PackingModel, option: int, values: Ints, mixes: Floats) -> list[Ints]:
     shares = model.requests / np.maximum(model.capacity[option], 1)
     found = []
@@ -288,54 +288,3 @@ def _greedy_patterns(model: PackingModel, option: int, values: Ints, mixes: Floa
         order = np.argsort(-(values / np.maximum(size, 1e-12)), kind="stable").tolist()
         found.append(fill(model, option, model.demand, [c for c in order if values[c] > 0]))
     return found
-
-
-# -- proposals ---------------------------------------------------------------------------------------------------------
-
-
-def by_branching(model: PackingModel, columns: Columns, time_limit_s: float) -> Packing | None:
-    """The cheapest whole numbers of the columns that cover all pods: a mixed integer program."""
-    from scipy.optimize import Bounds, LinearConstraint
-
-    if not columns.options:
-        return None
-    constraints = [LinearConstraint(columns.matrix, lb=model.demand.astype(np.float64))]
-    constraints += [
-        LinearConstraint(row.coefficients[columns.options].astype(np.float64), ub=float(row.most))
-        for row in model.limits
-    ]
-    options: dict[str, Any] = {"mip_rel_gap": _MIP_GAP, "node_limit": _MIP_NODES, "time_limit": time_limit_s}
-    scale = max(1.0, float(columns.prices.max()))
-    found = integer_program(
-        columns.prices / scale,
-        constraints=constraints,
-        integrality=np.ones(len(columns.options)),
-        bounds=Bounds(0, np.inf),
-        options=options,
-    )
-    if found.x is None:
-        return None
-    return _as_packing(columns, np.round(found.x).astype(np.int64))
-
-
-def by_diving(model: PackingModel, columns: Columns, shares: Floats) -> Packing | None:
-    """The whole part of the fractional answer, the rest by value."""
-    whole = np.floor(shares + 1e-9).astype(np.int64)
-    packed = _as_packing(columns, whole)
-    covered = columns.matrix.astype(np.int64) @ whole
-    left = (model.demand - covered).clip(min=0)
-    if not left.any():
-        return packed
-    values = np.maximum(model.requests.astype(np.float64) @ (1.0 / np.maximum(model.capacity.max(axis=0), 1)), 1e-9)
-    rest = by_value(model, values, left)
-    if rest is None:
-        return None
-    packing = (*packed, *rest)
-    return packing if is_within_limits(model, counts_of(model, packing)) else None
-
-
-def _as_packing(columns: Columns, counts: Ints) -> Packing:
-    return tuple(
-        FilledNodes(columns.options[k], tuple(columns.patterns[k].tolist()), int(counts[k]))
-        for k in np.flatnonzero(counts > 0).tolist()
-    )

@@ -19,7 +19,7 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import ZONE, Catalogue
-from kubesched.planning.plan import packing, patterns
+from kubesched.planning.plan import packing, patterns, rounding
 from kubesched.planning.plan.bounds import CostBound, aggregate_bound, rounded_up
 from kubesched.planning.plan.certificate import certificate_of
 from kubesched.planning.plan.enumeration import Cut, cuts_of, exhaust
@@ -199,7 +199,7 @@ class Planner:
             if answer is not None:
                 bound, kind = answer.bound, "pattern"
                 if not model.existing:
-                    found += _rounded(model, answer, self._watch.left_s * _MIP_SHARE)
+                    found += rounding.rounded(model, answer, max(1.0, self._watch.left_s * _MIP_SHARE))
         found = [one for one in found if packing.is_within_limits(model, packing.counts_of(model, one))]
         if not found:
             return self._partly_packed(facts, bound)
@@ -257,16 +257,6 @@ def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing
     yield packing.best_single_type(model)
     yield packing.by_first_fit(model)
     yield packing.by_value(model, np.maximum(np.array(bound.values, dtype=np.float64), 1.0))
-
-
-def _rounded(model: PackingModel, answer: patterns.PatternAnswer, time_s: float) -> list[packing.Packing]:
-    values = np.maximum(np.array(answer.bound.values, dtype=np.float64), 1.0)
-    found = [
-        packing.by_value(model, values),
-        patterns.by_diving(model, answer.columns, answer.master.shares),
-        patterns.by_branching(model, answer.columns, max(1.0, time_s)),
-    ]
-    return [one for one in found if one is not None]
 
 
 class _Verified:
@@ -425,7 +415,7 @@ class _Verified:
         self._bound, self._kind = answer.bound, "pattern"
         self._search.take_bound(answer.bound)
         if is_rounded and self._watch.goes_on() and not self._model.existing:
-            self._propose(self._model, _rounded(self._model, answer, self._watch.left_s * _MIP_SHARE))
+            self._propose(self._model, rounding.rounded(self._model, answer, max(1.0, self._watch.left_s * _MIP_SHARE)))
             self._tell("rounded")
 
     def _rehearse(self, fleets: FleetSearch) -> None:

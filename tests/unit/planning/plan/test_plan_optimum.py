@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plan_oracle import best_for_scheduler, best_packing, catalogue, pod, shape
 
 import kubesched
-from kubesched.planning.plan import planner, reading
+from kubesched.planning.plan import planner, reading, rounding
 from kubesched.planning.plan.bounds import best_pattern
 from kubesched.planning.plan.certificate import check_certificate
 from kubesched.planning.plan.search import MixSearch
@@ -99,7 +99,7 @@ def test_a_bound_that_is_too_high_is_found_out(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_packing_that_holds_too_little_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: one of the packings has no machine."""
-    monkeypatch.setattr(planner, "_rounded", lambda *_: [()])
+    monkeypatch.setattr(rounding, "rounded", lambda *_: [()])
     with pytest.raises(AssertionError):
         for seed in range(40):
             test_packing_alone_finds_the_optimum_of_packing_and_no_bound_lies_above_it(seed)
