@@ -109,6 +109,11 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
     show_default=True,
     help="in-turn: some of the nodes get a soft taint (PreferNoSchedule), so that the others are filled first.",
 )
+@click.option(
+    "--follow-weights",
+    is_flag=True,
+    help="Buy from the heaviest NodePool that fits a pod, as Karpenter does.",
+)
 @click.option("--ideal", is_flag=True, help="Pack the pods optimally, without asking the scheduler.")
 @click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Number of other plans to show.")
 @click.option(
@@ -150,6 +155,7 @@ def plan(
     spread: str,
     arrival: str,
     fill: str,
+    follow_weights: bool,
     ideal: bool,
     alternatives: int,
     seeds: int,
@@ -188,6 +194,7 @@ def plan(
             spread=spread,
             arrival=arrival,
             fill=fill,
+            follow_weights=follow_weights,
             ideal=ideal,
             alternatives=alternatives,
             seeds=seeds,

@@ -115,8 +115,11 @@ class Pool:
         return self.most_nodes is not None or bool(self.limits)
 
     def takes(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels may be in the pool."""
-        return all(one.matches(labels.get(one.key)) for one in self.requirements)
+        """Whether a machine with these labels may be in the pool: the pool's own labels are as required."""
+        known = {**self.labels, **labels}
+        return all(one.matches(known.get(one.key)) for one in self.requirements) and all(
+            labels.get(key, value) == value for key, value in self.labels.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,15 @@ class Option:
 
     @property
     def labels(self) -> dict[str, str]:
-        found = {INSTANCE_TYPE: self.shape.name, **self.shape.labels, **self.pool.labels}
+        found = {**self.pool.labels, **self.machine_labels}
         if self.pool.name:
             found[POOL] = self.pool.name
+        return found
+
+    @property
+    def machine_labels(self) -> dict[str, str]:
+        """Whatever pool it is for."""
+        found = {INSTANCE_TYPE: self.shape.name, **self.shape.labels}
         if self.offer.zone:
             found[ZONE] = self.offer.zone
         if self.offer.capacity_type:
@@ -199,7 +208,7 @@ class Catalogue:
             offered = (
                 Option(shape, offer, pool) for shape in self.shapes for offer in shape.offers or (MachineOffer(),)
             )
-            taken = [one for one in offered if one.offer.available != 0 and pool.takes(one.labels)]
+            taken = [one for one in offered if one.offer.available != 0 and pool.takes(one.machine_labels)]
             lack = lacking(pool.requirements, [one.labels for one in taken])
             if lack is not None:
                 asked, n_values = lack

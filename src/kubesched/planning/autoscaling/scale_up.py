@@ -1,8 +1,9 @@
 """Machines for pods that wait: what Karpenter or Cluster Autoscaler would launch for them now.
 
-Karpenter packs all pods first-fit-decreasing, keeps for each node every machine that still holds its pods, and launches
-the cheapest of them. Cluster Autoscaler works out for each node group how many of its nodes the pods need, and enlarges
-one group: the one that leaves least unused (the expander `least-waste`).
+Karpenter packs all pods first-fit-decreasing on machines of the heaviest NodePool that has one for them, keeps for each
+node every machine that still holds its pods, and launches the cheapest of them. Cluster Autoscaler works out for each
+node group how many of its nodes the pods need, and enlarges one group: the one that leaves least unused (the expander
+`least-waste`).
 
 Both only propose. The scheduler places the pods on what is proposed, and a machine that none of them goes to is not
 launched; where rules between nodes keep pods from all that is proposed (another zone, say), single machines are tried.
@@ -118,6 +119,7 @@ def machines_for_pending(world: LoadedWorld, market: Market, policy: str) -> lis
             PlannedWorld(world, market.options, market.daemons, (), 0),
             keeps_worse=policy == "cluster-autoscaler",
             counts_preemptible=False,
+            follows_weights=policy == "karpenter",
             objective="nodes" if any(one.offer.price is None for one in market.options) else "cost",
         )
         model = problem.model

@@ -36,6 +36,7 @@ def plan(
     spread: str = "literal",
     arrival: str = "together",
     fill: str = "evenly",
+    follow_weights: bool = False,
     ideal: bool = False,
     alternatives: int = 0,
     seeds: int = 1,
@@ -52,7 +53,8 @@ def plan(
     are there do not count. `survive="zone"` or `"node"` asks for a cluster that can lose any one of them; `keep` names
     room to stay free (`20x500m/1Gi`). With `fill="in-turn"`, some nodes get soft taints, so that the scheduler fills
     the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some are
-    there before the pods. With `ideal`, packing alone counts, not the scheduler's verdict.
+    there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod. With
+    `ideal`, packing alone counts, not the scheduler's verdict.
     """
     request = PlanRequest(
         objective=objective,
@@ -69,6 +71,7 @@ def plan(
         spread=spread,
         arrival=arrival,
         fill=fill,
+        follow_weights=follow_weights,
         ideal=ideal,
         alternatives=alternatives,
         seeds=seeds,

@@ -170,6 +170,7 @@ class Planner:
             intent=request.spread == "intent",
             headroom_percent=request.headroom_percent,
             zones_apart=request.survive == "zone" or bool(least_nodes(self._options, request)),
+            follows_weights=request.follow_weights,
         )
         limits = limits_of(problem.model, self._options, request)
         problem.model = problem.model.with_limits(limits)

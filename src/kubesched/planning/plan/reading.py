@@ -90,10 +90,12 @@ def read_problem(
     zones_apart: bool = False,
     keeps_worse: bool = False,
     counts_preemptible: bool = True,
+    follows_weights: bool = False,
 ) -> ReadProblem:
     """With `zones_apart`, machines that differ in the zone alone are different options in any case; otherwise only if
     a pod minds zones. With `keeps_worse`, a machine is an option even if another one beats it in everything. Unless
-    pods that could be preempted are counted, only those that wait are to be placed."""
+    pods that could be preempted are counted, only those that wait are to be placed. With `follows_weights`, each pod's
+    machine comes of the heaviest pool that has one for it."""
     world, options = planned.world, planned.options
     left_out: dict[str, int] = {}
     with world.trial() as trial:
@@ -103,6 +105,9 @@ def read_problem(
         rows, too_small = _imagine(planned, trial)
         for kind in kinds:
             _ask(world, kind, rows, existing_rows, options, too_small)
+            if follows_weights and kind.fits.any():
+                weights = np.array([option.pool.weight for option in options])
+                kind.fits &= weights == weights[kind.fits].max()
         placeable = [kind for kind in kinds if kind.fits.any() or kind.on_existing.any()]
         lost = [Unplaceable(tuple(k.keys), k.reasons) for k in kinds if not (k.fits.any() or k.on_existing.any())]
         resources = _Resources(world, placeable, intent=intent)

@@ -69,6 +69,8 @@ class PlanRequest:
     arrival: str = TOGETHER
     fill: str = EVENLY
     """`in-turn`: some of the nodes get soft taints, so that the scheduler fills the others first."""
+    follow_weights: bool = False
+    """Each pod's machine comes of the heaviest NodePool that has one for it."""
     ideal: bool = False
     """Whether packing alone counts, without the scheduler's verdict."""
     alternatives: int = 0

@@ -7,7 +7,7 @@ cheap one, since most of the time the dear ones do hold the pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -196,6 +196,8 @@ class MixSearch:
     def propose(self, mix: Mix) -> bool:
         """Judges a mix, repairs it if need be, and keeps it if it is the best. Whether it is."""
         most = _MOST_REPAIRS if self.best is None else _FEW_REPAIRS
+        n_pending: int | None = None
+        in_vain: set[int] = set()
         for number in range(most):
             if self.best is not None and self.rank(mix) >= self.rank(self.best.mix):
                 return False
@@ -206,14 +208,18 @@ class MixSearch:
                 self.best = verdict
                 return True
             self.lost_to_scheduler += 1
-            repaired = self.repaired(mix, verdict, 1 + number // 2)
+            if n_pending is not None and len(verdict.pending) >= n_pending:
+                in_vain.update(group for group, n in enumerate(self.counts(mix)) if n)
+            n_pending = len(verdict.pending)
+            repaired = self.repaired(mix, verdict, 1 + number // 2, in_vain)
             if repaired is None:
                 return False
             mix = repaired
         return False
 
-    def repaired(self, mix: Mix, verdict: MixVerdict, times: int) -> Mix | None:
-        """With the cheapest nodes on which so many times as many fit as found none."""
+    def repaired(self, mix: Mix, verdict: MixVerdict, times: int, in_vain: Collection[int] = ()) -> Mix | None:
+        """With the cheapest nodes on which so many times as many fit as found none; of kinds of which more did not help
+        `in_vain`, only if no others could hold the pods."""
         left = np.zeros(len(self.model.classes), dtype=np.int64)
         for key in verdict.pending:
             c = self._class_of.get(key)
@@ -225,7 +231,11 @@ class MixSearch:
         outside = np.array([any(zone != failed_zone for zone in one.zones) for one in self.model.options])
         if failed_zone and not (self.model.most[left > 0][:, outside] > 0).any(axis=1).all():
             return None
-        added = by_value(self.model, np.maximum(self.values.astype(np.float64), 1.0), left, among=outside)
+        worth = np.maximum(self.values.astype(np.float64), 1.0)
+        others = outside & ~np.isin(np.arange(len(outside)), list(in_vain))
+        added = by_value(self.model, worth, left, among=others) if in_vain else None
+        if added is None:
+            added = by_value(self.model, worth, left, among=outside)
         if added is None:
             return None
         return self.spread(counts_of(self.model, added), mix, but=failed_zone, turn=self.turns - 1)
