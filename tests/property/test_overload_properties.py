@@ -21,6 +21,7 @@ from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import Seeded
+from kubesched.scheduler.queue import subjects
 from kubesched.scheduler.queue.hints import HintTable
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
@@ -40,7 +41,8 @@ _APART: Manifest = {
         }
     }
 }
-_SPECS: tuple[Manifest, ...] = ({}, {}, {}, _SSD, _TOLERANT, _NEVER, _APART)
+_SPREAD: Manifest = {"topologySpreadConstraints": [make.spread(make.HOSTNAME, labels={"app": "k1"})]}
+_SPECS: tuple[Manifest, ...] = ({}, {}, {}, _SSD, _TOLERANT, _NEVER, _APART, _SPREAD)
 
 
 class SlowWorld(World):
@@ -192,6 +194,15 @@ def test_asked_pod_by_pod_every_hint_says_the_same(history: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HintTable, "judge_all", lambda self, change: lambda queued: self.judge(queued, change))
         assert _outcome(history, keeps_classes=True) == by_signature
+
+
+@settings(max_examples=60, deadline=None)
+@given(_histories())
+def test_where_many_wait_the_same_pods_are_moved(history: list[Step]) -> None:
+    asked_about_each = _outcome(history, keeps_classes=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subjects, "MANY", 1)
+        assert _outcome(history, keeps_classes=True) == asked_about_each
 
 
 def _crowd() -> list[Step]:

@@ -414,8 +414,8 @@ BUGS = {
     "nothing is recorded": Planted(InFlightPods, "record", _nothing, (ADD, POP, NODE, _fail("Fit")), MISSED),
     "the log is cut too early": Planted(InFlightPods, "end", _forget_all_at_end, BOTH_FAIL, MISSED),
     "the log is never cut": Planted(InFlightPods, "end", _keep_the_log, (ADD, POP, NODE, BIND), KEPT),
-    "nobody is found": Planted(UnschedulablePods, "rejected_by", _nobody, (*REJECTED, NODE), MISSED),
-    "an open gate is not seen": Planted(UnschedulablePods, "rejected_by", _nobody, (ADD_CLOSED, OPEN), "gate_changes"),
+    "nobody is found": Planted(UnschedulablePods, "concerned", _nobody, (*REJECTED, NODE), MISSED),
+    "an open gate is not seen": Planted(UnschedulablePods, "concerned", _nobody, (ADD_CLOSED, OPEN), "gate_changes"),
     "own updates are ignored": Planted(
         SchedulingQueue, "_reconsider", _nothing, (ADD, POP, _fail("Taints"), PROMOTE), MISSED
     ),

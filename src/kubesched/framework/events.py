@@ -11,7 +11,7 @@ follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 
@@ -145,6 +145,18 @@ HintFunction = Callable[[PodInfo, object | None, object | None], Hint]
 
 
 @dataclass(frozen=True, slots=True)
+class Subjects:
+    """What a hint looks for in a change, so that it need not be asked about every pod that waits. Where a pod and a
+    change have no subject in common, and the pod is not the changed object itself, the hint says SKIP.
+
+    A subject is anything that can be compared: a label, a name. None stands for any subject: such a pod, or such a
+    change, is always asked about. For hints that are asked by signature: a pod's subjects are its signature's."""
+
+    of_pod: Callable[[PodInfo], Collection[Hashable] | None]
+    of_change: Callable[[object | None, object | None], Collection[Hashable] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class RegisteredEvent:
     """An event that may undo a plugin's rejection; without a hint, every such event does."""
 
@@ -153,6 +165,8 @@ class RegisteredEvent:
     by_signature: bool = False
     """Of a pod that is not itself the changed object, the hint looks at nothing but what pods with the same signature
     share, and at the node that it is pinned to: it may be asked once for all of them."""
+    subjects: Subjects | None = None
+    """Which pods it need not be asked about."""
 
 
 EVERY_CHANGE: tuple[RegisteredEvent, ...] = tuple(

@@ -9,7 +9,7 @@ Next: `scheduling_queue`, which asks for every event.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar, NamedTuple
@@ -21,6 +21,7 @@ from kubesched.framework.events import (
     Hint,
     HintFunction,
     RegisteredEvent,
+    Subjects,
 )
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
@@ -61,6 +62,8 @@ class EventMatch:
     """By scheduler name."""
     pod_by_pod: Mapping[str, frozenset[str]]
     """By scheduler name: the plugins with a hint that has to be asked about every pod."""
+    subjects: Mapping[str, Subjects]
+    """By plugin, what its hints look for in such changes, where they say so in all profiles."""
 
     @property
     def is_of_interest(self) -> bool:
@@ -73,6 +76,11 @@ class ClusterChange(NamedTuple):
     match: EventMatch
     old: object | None
     new: object | None
+
+    @property
+    def changed(self) -> object | None:
+        """The object as it is now, or as it was last."""
+        return self.old if self.new is None else self.new
 
 
 class HintFailure(NamedTuple):
@@ -171,7 +179,23 @@ class HintTable:
             pod_by_pod[scheduler] = frozenset(
                 plugin for plugin in hints[scheduler] if _is_asked_pod_by_pod(by_plugin[plugin], event)
             )
-        return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints, pod_by_pod)
+        subjects = {} if self._measured is not None else self._subjects(plugins, event)
+        return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints, pod_by_pod, subjects)
+
+    def _subjects(self, plugins: Iterable[str], event: ClusterEvent) -> Mapping[str, Subjects]:
+        """What is measured is measured pod by pod; else, what hints look for where they agree on it."""
+        found: dict[str, Subjects] = {}
+        for plugin in plugins:
+            own = {
+                entry.subjects if entry.by_signature else None
+                for by_plugin in self._events.values()
+                for entry in by_plugin.get(plugin, ())
+                if entry.event.matches(event)
+            }
+            (one,) = own if len(own) == 1 else (None,)
+            if one is not None:
+                found[plugin] = one
+        return found
 
     def _matching(
         self, plugin: str, registered: Sequence[RegisteredEvent], event: ClusterEvent
@@ -192,7 +216,7 @@ class JudgedBySignature:
     def __init__(self, table: HintTable, change: ClusterChange) -> None:
         self._table = table
         self._change = change
-        changed = change.old if change.new is None else change.new
+        changed = change.changed
         self._about = (changed.metadata.uid or changed.pod_key) if isinstance(changed, Pod) else ""
         """The changed pod itself, for which hints may answer otherwise."""
         self._known: dict[tuple[object, ...], Requeue] = {}

@@ -123,6 +123,7 @@ class SchedulingQueue:
         if queued.heap is not None:
             self._pods.reorder(queued)
         else:
+            self._pods.unschedulable.changed(queued)
             self._reconsider(queued, before, info.pod, now_s)
 
     def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
@@ -293,10 +294,10 @@ class SchedulingQueue:
         pool = self._pods.unschedulable
         if not pool.by_plugin and not self._in_flight.by_uid and not match.is_wildcard:
             return  # who waits is held until it is called
-        waiting = list(pool) if match.is_wildcard else pool.rejected_by(match.plugins)
+        change = ClusterChange(match, old, new)
+        waiting = list(pool) if match.is_wildcard else pool.concerned(change)
         if only is not None:
             waiting = [queued for queued in waiting if only(queued.info)]
-        change = ClusterChange(match, old, new)
         if waiting:
             self._move(waiting, change, now_s)
         self._in_flight.record(change)

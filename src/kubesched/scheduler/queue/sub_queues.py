@@ -9,7 +9,8 @@ early is the most important of those about to be due. Pods that failed with an e
 early: the wait is there to spare the API server. So do members of pod groups, of which one would bring all others.
 
 Unschedulable pods are filed under each plugin that rejected them, so that an event costs what it may move, not what
-there is. Those with a hold that ends by a call are not filed before that.
+there is; where many wait, also by what the hints of some plugins look for (`subjects`). Those with a hold that ends by
+a call are not filed before that.
 
 Pods in flight are popped and not done yet. When an attempt fails, the events since it began are replayed for the pod:
 it was in no queue from which they could have moved it, and would miss them otherwise.
@@ -28,6 +29,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.queue.hints import ClusterChange, Requeue
 from kubesched.scheduler.queue.profile import QueueSettings
 from kubesched.scheduler.queue.queued_pod import Order, PodHeap, QueuedPodInfo
+from kubesched.scheduler.queue.subjects import PodsBySubject, concerned_by_subject
 
 _MOST_DOUBLINGS = 62
 
@@ -108,7 +110,7 @@ class BackoffQueue:
 class UnschedulablePods:
     """In the order in which they came here."""
 
-    __slots__ = ("_filed_under", "by_key", "by_plugin", "oldest_s")
+    __slots__ = ("_by_subject", "_filed_under", "by_key", "by_plugin", "oldest_s")
 
     def __init__(self) -> None:
         self.by_key: dict[PodKey, QueuedPodInfo] = {}
@@ -117,6 +119,8 @@ class UnschedulablePods:
         """To look at: those that changes concern, by who rejected them. Who is held until it is called is none of
         them."""
         self._filed_under: dict[PodKey, frozenset[str]] = {}
+        self._by_subject: dict[str, PodsBySubject] = {}
+        """Of some plugins, where many pods wait: the same once more, by what their hints look for."""
         self.oldest_s = inf
         """No pod has waited since earlier than this."""
 
@@ -153,14 +157,27 @@ class UnschedulablePods:
         if queued is not None and key not in self._filed_under:
             self._file(queued)
 
-    def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
-        """Those that any of the plugins rejected, each once."""
+    def changed(self, queued: QueuedPodInfo) -> None:
+        """The pod, which goes on waiting, may ask for something else."""
+        if self._by_subject:
+            for plugin in self._filed_under.get(queued.key, ()):
+                if plugin in self._by_subject:
+                    self._by_subject[plugin].changed(queued)
+
+    def concerned(self, change: ClusterChange) -> list[QueuedPodInfo]:
+        """Those to which the change may mean something, each once, in the order in which they were filed: of those that
+        a plugin rejected which registered for it."""
         by_plugin = self.by_plugin
         if not by_plugin:
             return []
-        groups = [group for plugin in plugins if (group := by_plugin.get(plugin))]
+        match = change.match
+        groups = [group for plugin in match.plugins if (group := by_plugin.get(plugin))]
         if not groups:
             return []
+        if match.subjects:
+            found = concerned_by_subject(change, by_plugin, self._by_subject)
+            if found is not None:
+                return found
         if len(groups) == 1:
             return list(groups[0].values())
         merged: dict[PodKey, QueuedPodInfo] = {}
@@ -179,6 +196,10 @@ class UnschedulablePods:
         plugins = self._filed_under[queued.key] = queued.rejectors
         for plugin in plugins:
             self.by_plugin.setdefault(plugin, {})[queued.key] = queued
+        if self._by_subject:
+            for plugin in plugins:
+                if plugin in self._by_subject:
+                    self._by_subject[plugin].add(queued)
 
     def _unfile(self, key: PodKey) -> None:
         for plugin in self._filed_under.pop(key, ()):
@@ -186,6 +207,11 @@ class UnschedulablePods:
             del group[key]
             if not group:
                 del self.by_plugin[plugin]
+            if plugin in self._by_subject:
+                if group:
+                    self._by_subject[plugin].discard(key)
+                else:
+                    del self._by_subject[plugin]
 
 
 ACTIVE = "active"

@@ -9,7 +9,7 @@ terms), `scoring` (preferred terms).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -30,9 +30,10 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import PodChange, Scope
-from kubesched.framework.events import Hint
+from kubesched.framework.events import Hint, Subjects
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import AffinityTerm, compile_pod_affinity
+from kubesched.framework.pod_subjects import ANY_NAMESPACE, of_changed_pod, selected
 from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Namespace, Node, Pod
@@ -67,7 +68,12 @@ class InterPodAffinity:
         pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
         nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self.after_pod_change, by_signature=True),
+            RegisteredEvent(
+                ClusterEvent(EventResource.POD, pods),
+                self.after_pod_change,
+                by_signature=True,
+                subjects=_NEAR_OR_AWAY_FROM,
+            ),
             RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), after_node_change, by_signature=True),
         )
 
@@ -195,6 +201,30 @@ def after_pod_change(
     if pod.affinity.errors:
         return Hint.QUEUE  # terms that cannot be parsed are always worth a try
     return _queue_if(_may_help(pod, before, after, is_kept_away or _all_match_as_written))
+
+
+def _pods_minded(pod: PodInfo) -> Collection[Hashable] | None:
+    """What the pods that its required terms match as they are written are about."""
+    terms = pod.affinity
+    if terms.errors:
+        return None
+    found: set[Hashable] = set()
+    for term in (*terms.required, *terms.required_anti):
+        namespaces = (ANY_NAMESPACE,) if term.namespace_selector.matches(UNLABELLED) else term.namespaces
+        found.update(selected(term.selector, namespaces))
+    return found
+
+
+def _about_changed_pod(old: object | None, new: object | None) -> Collection[Hashable] | None:
+    """A pod that goes may be one that kept others away by terms of its own."""
+    if new is None and isinstance(old, Pod):
+        its_own = compile_pod_affinity(old)
+        if its_own.errors or its_own.required_anti:
+            return None
+    return of_changed_pod(old, new)
+
+
+_NEAR_OR_AWAY_FROM = Subjects(_pods_minded, _about_changed_pod)
 
 
 def after_node_change(pod: PodInfo, old: object | None, new: object | None) -> Hint:

@@ -6,7 +6,7 @@ is asked for, and which nodes and pods count), `filtering` (`DoNotSchedule`), `s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import ClassVar
 
 from kubesched.framework import (
@@ -24,13 +24,14 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import PodChange, Scope
-from kubesched.framework.events import Hint
+from kubesched.framework.events import Hint, Subjects
 from kubesched.framework.nodes import NodeInfo
+from kubesched.framework.pod_subjects import of_changed_pod, selected
 from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.selectors import Labels
+from kubesched.k8s.model.selectors import Labels, SelectorError
 from kubesched.scheduler.config.plugin_args import PodTopologySpreadArgs
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -40,6 +41,7 @@ from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     ConstraintSource,
     RowCounts,
     SpreadConstraint,
+    compiled_constraints,
 )
 from kubesched.scheduler.plugins.pod_topology_spread.filtering import SpreadFilterState
 from kubesched.scheduler.plugins.pod_topology_spread.scoring import SpreadScoreState
@@ -65,7 +67,12 @@ class PodTopologySpread:
         pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
         nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self._hints.after_pod_change, by_signature=True),
+            RegisteredEvent(
+                ClusterEvent(EventResource.POD, pods),
+                self._hints.after_pod_change,
+                by_signature=True,
+                subjects=_SPREAD_AMONG,
+            ),
             RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), self._hints.after_node_change, by_signature=True),
         )
 
@@ -194,6 +201,21 @@ class SpreadHints:
             return _queue_if(_moved(before, after, constraints))
         changed = after or before
         return _queue_if(changed is not None and _has_all_keys(changed.labels, constraints))
+
+
+def _pods_spread_among(pod: PodInfo) -> Collection[Hashable] | None:
+    """What the pods that its own hard constraints count are about; whom the default ones count, services may change."""
+    own = pod.spec.topology_spread_constraints
+    if not own:
+        return None
+    try:
+        constraints = tuple(compiled_constraints(own, pod.labels, DO_NOT_SCHEDULE))
+    except SelectorError:
+        return None
+    return {subject for one in constraints for subject in selected(one.selector, (pod.namespace,))}
+
+
+_SPREAD_AMONG = Subjects(_pods_spread_among, of_changed_pod)
 
 
 def _is_involved(changed: Pod, pod: PodInfo) -> bool:
