@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.output import told_in_a_line
-from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, keep_option, print_report, report_options
+from kubesched.cli.planning import (
+    NO_EXIT,
+    AskedCluster,
+    cluster_options,
+    keep_option,
+    print_report,
+    report_options,
+    runs_options,
+    selection_options,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -63,8 +72,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
     metavar="zone|pool|namespace|LABEL",
     help="Also count for each group of nodes, or in each namespace, separately; several with commas. Repeatable.",
 )
-@click.option("--nodes", default="", metavar="SELECTOR", help="Use only nodes with these labels: pool=workers.")
-@click.option("--exclude-nodes", default="", metavar="SELECTOR", help="Leave out nodes with these labels.")
+@selection_options("Use only nodes with these labels: pool=workers.", "Leave out nodes with these labels.")
 @click.option(
     "--quota",
     type=click.Choice(["apply", "ignore"]),
@@ -81,14 +89,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
 )
 @click.option("--let-lose", is_flag=True, help="With --preemption count: also preempt pods that fit nowhere else.")
 @click.option("--max", "most", type=int, help="Stop counting at this many.  [default: 100000]")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Number of seeds to try.")
-@click.option(
-    "--orders",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of orders in which the pending pods arrive.",
-)
+@runs_options()
 @keep_option
 @report_options(["fits", "by_node", "remedies", "victims"], "prometheus")
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no copy fits.")

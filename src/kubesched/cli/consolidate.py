@@ -5,26 +5,26 @@ Next: `kubesched.planning.consolidate`, which searches.
 
 from __future__ import annotations
 
-import sys
 import time
 
 import click
 
 from kubesched.cli.output import shown_steps, told_in_a_line
 from kubesched.cli.planning import (
-    NO_EXIT,
-    UNDECIDED_EXIT,
     AskedCluster,
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    end,
     interruptible,
     keep_option,
     print_report,
     report_options,
+    runs_options,
+    selection_options,
     spot_option,
 )
-from kubesched.cli.scenario import SPAN
+from kubesched.cli.scenario import SPAN, jobs_option
 
 
 class Percentage(click.ParamType[float]):
@@ -48,7 +48,11 @@ class Percentage(click.ParamType[float]):
 @cluster_options
 @catalogue_options
 @click.option(
-    "--node", "nodes", multiple=True, metavar="NAME", help="Only show what would happen without this node. Repeatable."
+    "--node",
+    "asked_nodes",
+    multiple=True,
+    metavar="NAME",
+    help="Only show what would happen without this node. Repeatable.",
 )
 @click.option("--pool", metavar="NAME", help="Remove only nodes of this pool.")
 @click.option(
@@ -85,7 +89,10 @@ class Percentage(click.ParamType[float]):
 @click.option(
     "--at", metavar="TIME", help="What time it is (RFC 3339), for schedules of NodePools and how old pods are."
 )
+@selection_options("Remove only nodes with these labels: pool=spot.", "Do not remove nodes with these labels.")
 @keep_option
+@runs_options()
+@jobs_option
 @report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
 @click.option(
     "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node can go, or not the one named by --node."
@@ -94,7 +101,7 @@ def consolidate(
     asked: AskedCluster,
     catalogues: tuple[str, ...],
     prices: str | None,
-    nodes: tuple[str, ...],
+    asked_nodes: tuple[str, ...],
     pool: str | None,
     policy: str,
     rules: str,
@@ -110,7 +117,12 @@ def consolidate(
     time_limit: float | None,
     spot_to_spot: bool,
     at: str | None,
+    nodes: str,
+    exclude_nodes: str,
     keep: tuple[str, ...],
+    seeds: int,
+    orders: int,
+    jobs: int,
     output: str,
     table: str,
     is_exit_code: bool,
@@ -125,6 +137,8 @@ def consolidate(
     from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationRequest
     from kubesched.planning.consolidate.dry_run import dry_run
     from kubesched.planning.consolidate.rules import DrainFlags
+    from kubesched.planning.node_groups import NodeSelection
+    from kubesched.planning.several_runs import Runs
 
     with told_in_a_line():
         request = ConsolidationRequest(
@@ -143,22 +157,24 @@ def consolidate(
             keep,
             spot_to_spot,
             _time(at, asked),
+            NodeSelection(nodes, exclude_nodes),
+            Runs(asked.seed, seeds, orders),
         )
         world = asked.world("consolidate", keeps_classes=None)
         catalogue = asked_catalogue(catalogues, prices, world.node_makers)
-        if nodes:
-            asked_about = dry_run(Consolidation(world, catalogue, request), world, nodes, rules)
+        if asked_nodes:
+            asked_about = dry_run(Consolidation(world, catalogue, request), world, asked_nodes, rules)
             print_report(asked_about, output, table)
-            can_go = asked_about.can_go
+            can_go, is_unknown = asked_about.can_go, asked_about.verdicts.are_split
         else:
             with interruptible() as is_interrupted, shown_steps("consolidating") as told:
-                report = Consolidation(world, catalogue, request, is_interrupted=is_interrupted, told=told).report()
+                report = Consolidation(
+                    world, catalogue, request, is_interrupted=is_interrupted, told=told, jobs=jobs
+                ).report()
             print_report(report, output, table)
             can_go = bool(report.steps)
-            if is_exit_code and not can_go and report.stopped in ("time", "interrupted"):
-                sys.exit(UNDECIDED_EXIT)
-    if is_exit_code and not can_go:
-        sys.exit(NO_EXIT)
+            is_unknown = report.verdicts.are_split or (not can_go and report.stopped in ("time", "interrupted"))
+    end(is_asked=is_exit_code, is_yes=can_go, is_undecided=is_unknown)
 
 
 def _time(at: str | None, asked: AskedCluster) -> float | None:

@@ -17,7 +17,9 @@ from kubesched.cli.planning import (
     plan_watch,
     print_report,
     report_options,
+    runs_options,
     seconds_of_limit,
+    selection_options,
 )
 
 
@@ -27,14 +29,20 @@ from kubesched.cli.planning import (
 @click.option(
     "--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this time."
 )
+@selection_options("Measure only nodes with these labels.", "Leave out nodes with these labels.")
 @keep_option
+@runs_options()
 @report_options(["resources", "priorities", "moves"])
 def optimal(
     asked: AskedCluster,
     catalogues: tuple[str, ...],
     prices: str | None,
     time_limit: str,
+    nodes: str,
+    exclude_nodes: str,
     keep: tuple[str, ...],
+    seeds: int,
+    orders: int,
     output: str,
     table: str,
 ) -> None:
@@ -45,7 +53,9 @@ def optimal(
     kubesched optimal -f dump.json --catalogue aws.json
     """
     with told_in_a_line():
+        from kubesched.planning.node_groups import NodeSelection
         from kubesched.planning.optimal import measure
+        from kubesched.planning.several_runs import Runs
 
         limit_s = seconds_of_limit(time_limit)
         catalogue = asked_catalogue(catalogues, prices)
@@ -53,5 +63,15 @@ def optimal(
         if chosen.emulation is not None:
             raise click.UsageError("--emulate is not for optimal: pods are placed by today's scheduler")
         with plan_watch("measuring", limit_s) as watch:
-            report = measure(given, catalogue, chosen.config, chosen.registry, watch, asked.seed, asked.tie_break, keep)
+            report = measure(
+                given,
+                catalogue,
+                chosen.config,
+                chosen.registry,
+                watch,
+                Runs(asked.seed, seeds, orders),
+                asked.tie_break,
+                keep,
+                NodeSelection(nodes, exclude_nodes),
+            )
     print_report(report, output, table)

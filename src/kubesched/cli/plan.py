@@ -21,7 +21,9 @@ from kubesched.cli.planning import (
     plan_watch,
     print_report,
     report_options,
+    runs_options,
     seconds_of_limit,
+    selection_options,
 )
 
 if TYPE_CHECKING:
@@ -116,20 +118,10 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
 )
 @click.option("--ideal", is_flag=True, help="Pack the pods optimally, without asking the scheduler.")
 @click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Number of other plans to show.")
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of seeds for which the plan must hold.",
+@selection_options(
+    "Of the existing nodes, use only those with these labels.", "Do not use existing nodes with these labels."
 )
-@click.option(
-    "--orders",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Number of orders of arrival for which the plan must hold.",
-)
+@runs_options(orders=5)
 @click.option(
     "--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this time."
 )
@@ -150,6 +142,8 @@ def plan(
     spot_share: str | None,
     headroom: str | None,
     keep: tuple[str, ...],
+    nodes: str,
+    exclude_nodes: str,
     survive: str | None,
     priority_at_least: int | None,
     spread: str,
@@ -177,6 +171,7 @@ def plan(
         raise click.UsageError("a catalogue is needed: --catalogue FILE")
     with told_in_a_line():
         from kubesched.cli.files import check_place
+        from kubesched.planning.node_groups import NodeSelection
         from kubesched.planning.plan.request import PlanRequest, percent_of
 
         request = PlanRequest(
@@ -202,6 +197,7 @@ def plan(
             seed=asked.seed,
             tie_break=asked.tie_break,
             time_limit_s=seconds_of_limit(time_limit),
+            selection=NodeSelection(nodes, exclude_nodes),
         )
         for filename in filter(None, (write, certificate)):
             check_place(filename)

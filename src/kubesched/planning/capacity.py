@@ -126,6 +126,9 @@ def capacity(
     groups = _groups(world, by, _closed(world, NodeSelection(nodes, exclude_nodes)))
     if NAMESPACE in by and any(one.template is None for one in asked):
         raise CapacityError("by namespace: only pods and shapes can be in any namespace")
+    copied = [(one.title, one.template, one.application and one.application.pods) for one in asked]
+    question = (copied, every, by, nodes, exclude_nodes, ignore_pending, rules, seeds, orders, keep)
+    asked_for = Provenance.of_world(world, question, seed=seed)
     runs = _Runs(world, seed, seeds, orders, ignore_pending, keep)
     tries_remedies = remedies and not every
     by_run = []
@@ -144,9 +147,6 @@ def capacity(
     if every:
         room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
         answers.sort(key=lambda one: (room[one.pod], one.pod))
-    copied = [(one.title, one.template, one.application and one.application.pods) for one in asked]
-    question = (copied, every, by, nodes, exclude_nodes, ignore_pending, rules, seeds, orders, keep)
-    asked_for = Provenance.of_world(world, question, seed=seed)
     return CapacityReport(tuple(answers), tuple(_assumptions(world, runs, settled, rules)), every, seed, asked_for)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node
@@ -83,16 +84,15 @@ class NodeSelection:
 
     def of(self, nodes: Iterable[Node]) -> list[Node]:
         """Raises NoSuchGroupError if there is none, or a selector is none."""
-        wanted = _selector("nodes", self.nodes) if self.nodes else None
-        unwanted = _selector("exclude_nodes", self.exclude_nodes) if self.exclude_nodes else None
-        found = [
-            node
-            for node in nodes
-            if (wanted is None or wanted.matches(node.labels)) and not (unwanted and unwanted.matches(node.labels))
-        ]
+        found = [node for node in nodes if self.has(node)]
         if not found and not self.is_everything:
             raise NoSuchGroupError(f"no node is left that the selectors allow ({self})")
         return found
+
+    def has(self, node: Node) -> bool:
+        if self.nodes and not _selector("nodes", self.nodes).matches(node.labels):
+            return False
+        return not self.exclude_nodes or not _selector("exclude_nodes", self.exclude_nodes).matches(node.labels)
 
     def told(self, what: str) -> Iterator[str]:
         """What a report says of it: `Only nodes with pool=a fail.`"""
@@ -108,6 +108,7 @@ class NodeSelection:
 ALL_NODES = NodeSelection()
 
 
+@lru_cache(8)
 def _selector(option: str, text: str) -> Selector:
     try:
         return parse_selector(text)

@@ -10,7 +10,7 @@ Next: `plan`, whose bounds and packings these are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from statistics import pstdev
@@ -28,6 +28,7 @@ from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Cat
 from kubesched.planning.catalogue_files import GivenCatalogue, from_nodes
 from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.moving import MovePlan, fewest_moves
+from kubesched.planning.node_groups import ALL_NODES, NodeSelection
 from kubesched.planning.plan.model import Ints, PackingModel, PlanError
 from kubesched.planning.plan.patterns import has_solver
 from kubesched.planning.plan.planner import Planner, PlanWatch
@@ -35,7 +36,9 @@ from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest, planned_world
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.several_runs import ONE_RUN, Run, Runs, in_order
 from kubesched.planning.solving import integer_program
+from kubesched.planning.spare_one import spared_by
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -45,6 +48,7 @@ from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import several
 from kubesched.simulator.premises import without_pending
+from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld
 
 _MOVES_SHOWN = 20
@@ -97,6 +101,8 @@ class OptimalityReport(AnsweredReport):
     assumptions: tuple[str, ...]
     moves: MovePlan | None = None
     """How to place more pods by moving others; None if that was not found, or there is nothing to place."""
+    pending_by_run: tuple[int, ...] = ()
+    """With several seeds or orders: how many pods the scheduler leaves without a node in each run."""
     asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     @property
@@ -192,6 +198,7 @@ class OptimalityReport(AnsweredReport):
                 "atLeast": money(self.least_cost),
                 "packed": money(self.packed_cost),
             },
+            **({"pendingByRun": list(self.pending_by_run)} if self.pending_by_run else {}),
             **{name: one.to_rows() for name, one in self.tables.items()},
             "assumptions": list(self.assumptions),
         }
@@ -264,17 +271,23 @@ def optimal(
     tie_break: str = "random",
     plugins: Iterable[type] = (),
     time_limit_s: float = 60.0,
+    nodes: str = "",
+    exclude_nodes: str = "",
     keep: Sequence[str] = (),
+    seeds: int = 1,
+    orders: int = 1,
 ) -> OptimalityReport:
     """How near to optimal a cluster is: how few nodes, and with a `catalogue` how little money, could do for its pods;
     what of its free room is fragmented or stranded; how many pods of each priority any placement could hold. `keep` is
-    room that nodes and machines have beside the pods: `20x500m/1Gi`, also with `@zone`, or a file with
-    CapacityBuffers."""
+    room that nodes and machines have beside the pods: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers.
+    `nodes` and `exclude_nodes` are label selectors: only these nodes are measured, with the pods on them. With several
+    `seeds` and `orders` of arrival of what waits, the run is measured in which the scheduler places the fewest."""
     machines = None if catalogue is None else read_machines(catalogue)
     asked = fresh_cluster(cluster, config, plugins)
     watch = PlanWatch(time_limit_s)
     kept = several("keep", keep)
-    return measure(asked.given, machines, asked.config, asked.registry, watch, seed, tie_break, kept)
+    selection, runs = NodeSelection(nodes, exclude_nodes), Runs(seed, seeds, orders)
+    return measure(asked.given, machines, asked.config, asked.registry, watch, runs, tie_break, kept, selection)
 
 
 def measure(
@@ -283,21 +296,40 @@ def measure(
     config: KubeSchedulerConfiguration,
     registry: Registry | None,
     watch: PlanWatch,
-    seed: int = 0,
+    runs: Runs = ONE_RUN,
     tie_break: str = "random",
     keep: Sequence[str] = (),
+    selection: NodeSelection = ALL_NODES,
 ) -> OptimalityReport:
     kept, asked_about = tuple(keep), given
-    nodes = [item for item in given.objects if isinstance(item, Node)]
-    if not nodes:
+    if spared_by(kept)[0]:
+        raise PlanError('keep "n-1:" is not for optimal: plan --from-scratch --survive says what that takes')
+    if not any(isinstance(item, Node) for item in given.objects):
         raise PlanError("there are no nodes")
-    expanded = expand(given, seed)
-    world = LoadedWorld(
-        expanded.objects, config, registry=registry, tie_break=tie_break, seed=seed, workloads=expanded.workloads
-    )
-    with world.trial() as trial:
-        settled = trial.settle()
-        trial.commit()
+
+    def settled_in(run: Run) -> tuple[LoadedWorld, Settled]:
+        expanded = expand(in_order(given, run.order), run.seed)
+        world = LoadedWorld(
+            expanded.objects,
+            config,
+            registry=registry,
+            tie_break=tie_break,
+            seed=run.seed,
+            workloads=expanded.workloads,
+        )
+        with world.trial() as trial:
+            settled = trial.settle()
+            trial.commit()
+        return world, settled
+
+    n_left = [len(settled_in(run)[1].pending) for run in runs.all] if len(runs) > 1 else [0]
+    worst = runs.all[n_left.index(max(n_left))]
+    seed = worst.seed
+    world, settled = settled_in(worst)
+    if not selection.is_everything:
+        given = _only_on(selection, given, world)
+        world, _ = settled_in(Run(seed))
+    nodes = [item for item in given.objects if isinstance(item, Node)]
     own = _own_machines(nodes)
     by_nodes = PlanRequest(objective="nodes", from_scratch=True, ideal=True, keep=kept, time_limit_s=watch.limit_s / 2)
     fewest = Planner(given, own, by_nodes, config, registry, watch).plan()
@@ -322,11 +354,38 @@ def measure(
         tiers=tuple(_tiers(world, given, own, config, registry, seed)),
         assumptions=(
             *_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending), has_lost_pods),
+            *_of_runs(runs, n_left),
+            *selection.told("Only {} are measured, with the pods on them; what waits is left out."),
             *given.guesses,
             *world.guesses,
         ),
-        asked=Provenance(asked_about.objects, config, catalogue, (kept, tie_break, watch.limit_s), seed),
+        asked=Provenance(
+            asked_about.objects, config, catalogue, (kept, tie_break, watch.limit_s, selection), runs=runs
+        ),
+        pending_by_run=tuple(n_left) if len(runs) > 1 else (),
     )
+
+
+def _of_runs(runs: Runs, n_left: Sequence[int]) -> Iterator[str]:
+    if len(runs) == 1:
+        return
+    yield runs.told.partition(";")[0] + "."
+    if min(n_left) == max(n_left):
+        yield f"{counted(n_left[0], 'pod')} {'stays' if n_left[0] == 1 else 'stay'} pending in each of them."
+    else:
+        yield f"Of them {min(n_left)} to {max(n_left)} pods stay pending; the run with the most is measured."
+
+
+def _only_on(selection: NodeSelection, given: SimulationInput, world: LoadedWorld) -> SimulationInput:
+    """These nodes, with the pods that they have now; workloads want no more than these."""
+    chosen = {node.name for node in selection.of(world.cluster.table.nodes)}
+    there = [
+        item
+        for item in _as_placed(given, world).objects
+        if (not isinstance(item, Node) or item.name in chosen)
+        and (not isinstance(item, Pod) or item.spec.node_name in chosen)
+    ]
+    return changed(given, objects=tuple(without_pending(there)))
 
 
 def _as_placed(given: SimulationInput, world: LoadedWorld) -> SimulationInput:

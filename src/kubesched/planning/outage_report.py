@@ -344,7 +344,7 @@ def headline(report: OutageReport) -> str:
         return f"Survives the loss of {what}: {told}. The largest loss is {_largest(report)}."
     n_bad, worst = sum(1 for result in results if result.missing), report.ranked[0]
     return (
-        f"Not N+1{report.verdicts.where_no}: {n_bad} of {len(results)} cases leave pods{who} without a node. "
+        f"Not N+1{report.verdicts.nowhere}: {n_bad} of {len(results)} cases leave pods{who} without a node. "
         f"Worst is {worst.case.name}{worst.share}: {_lack(worst)}."
     )
 

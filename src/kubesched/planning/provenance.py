@@ -51,9 +51,10 @@ class Provenance:
         seed: int | None = None,
         runs: Runs | None = None,
     ) -> Provenance:
-        """Asked about a world as it is now."""
+        """Asked about a world as it is now. To be noted before anything is tried: trials leave it in another order."""
         cluster = world.cluster
-        pods = (info.pod for info in (*cluster.placed.values(), *cluster.pending.values()))
+        placed = sorted(cluster.placed.values(), key=lambda info: info.key)
+        pods = (info.pod for info in (*placed, *cluster.pending.values()))
         objects = (*cluster.table.nodes, *pods, *cluster.objects, *world.workloads, *world.bounds)
         return cls(objects, world.config, catalogue, question, seed, runs)
 

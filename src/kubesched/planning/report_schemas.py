@@ -167,6 +167,7 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
             "cost.saving": "number: an hour",
             "cost.saving_a_month": "number?: 730 hours of it",
             "cost.bound": "number: nothing costs less",
+            "-saving_by_run[]": "number: an hour, of the steps that each run finds; those reported hold in all",
             "evictions": "integer: of all steps",
             "stopped": "string: `fixed point`, `limit`, `time` or `interrupted`",
             "steps[].round": "integer: steps of one round go together",
@@ -210,6 +211,7 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
             "nodes[].stuck[].pod": "string: that finds none",
             "nodes[].stuck[].message": "string: why",
             "nodes[].waves": "integer: turns in which budgets let them leave",
+            "-nodes[].can_go_by_run[]": "boolean: of each of several runs; all else is of one in which it cannot",
         },
     ),
     "OutageReport": (
@@ -271,6 +273,7 @@ KINDS: Mapping[str, tuple[str, Fields]] = {
             "cost.now": "string?: an hour",
             "cost.atLeast": "string?: on machines of the catalogue",
             "cost.packed": "string?: of a packing on them",
+            "-pendingByRun[]": "integer: of each run, pods without a node; the one with the most is measured",
             "resources[].resource": "string: such as cpu",
             "resources[].allocatable": "integer: in its base unit",
             "resources[].requested": "integer: of it",

@@ -85,6 +85,11 @@ class RunVerdicts:
         return f" in {len(self.each) - self.n_yes} of {len(self.each)} runs" if self.are_split else self.everywhere
 
     @property
+    def nowhere(self) -> str:
+        """The same after a negation: ` in 3 of 10 runs`, ` in any of 10 runs`."""
+        return self.where_no.replace(" in all ", " in any of ")
+
+    @property
     def everywhere(self) -> str:
         """` in all 10 runs`, of an answer that is the same in each; nothing if there was one run."""
         return f" in all {len(self.each)} runs" if len(self.each) > 1 else ""

@@ -231,7 +231,7 @@ def headline(report: UpgradeReport) -> str:
         return f"The upgrade of {nodes} ends{where}, but {counted(len(one.waiting), 'pod')} find no node any more."
     names = [stuck.node for stuck in one.stuck]
     told = f" It is stuck at {listed(names, 3)}." if names else ""
-    return f"The upgrade does not finish{where}: {one.n_upgraded} of {nodes} are upgraded.{told}"
+    return f"The upgrade does not finish{one.verdicts.nowhere}: {one.n_upgraded} of {nodes} are upgraded.{told}"
 
 
 def _why_stopped(report: UpgradeReport) -> str:

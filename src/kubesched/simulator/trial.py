@@ -9,7 +9,7 @@ Next: `settling` for the queue; `kubesched.scheduler.cluster.undo` for how a cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -69,7 +69,24 @@ class LoadedWorld:
     ) -> None:
         """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
         there are few kinds."""
-        self.cluster = Cluster.from_objects(objects)
+        given = tuple(objects)
+        self.cluster = Cluster.from_objects(given)
+        self._made_of = (
+            given,
+            {
+                "config": config,
+                "registry": registry,
+                "tie_break": tie_break,
+                "seed": seed,
+                "refused": refused,
+                "workloads": workloads,
+                "bounds": bounds,
+                "guesses": guesses,
+                "node_makers": node_makers,
+                "keeps_classes": keeps_classes,
+                "loaded": loaded,
+            },
+        )
         self.config = without_extenders(config)
         self.asked_config = config
         self.registry = registry
@@ -105,6 +122,21 @@ class LoadedWorld:
             why = "a trial has changed it" if self._is_changed else "it was not made by kubesched.world"
             raise TrialError(f"this world cannot be played from its beginning: {why}; give the files")
         return self._loaded
+
+    def again(self, arranged: Callable[[Sequence[KubeObject]], Sequence[KubeObject]] = tuple) -> LoadedWorld:
+        """Made anew of the same objects, or of these in another arrangement. Raises TrialError if it is not like that
+        any more."""
+        if self._is_changed:
+            raise TrialError("this world cannot be made anew: a trial has changed it; give the files")
+        objects, asked = self._made_of
+        return _made(arranged(objects), asked)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which make it anew."""
+        if self._is_changed or self._trials:
+            raise TypeError("a world that a trial has changed stays in its process")
+        objects, asked = self._made_of
+        return _made, (objects, {**asked, "loaded": None})
 
     @property
     def nodes(self) -> list[str]:
@@ -166,6 +198,10 @@ class LoadedWorld:
             if info.spec.scheduler_name in self._profiles
         ]
         return [one.info for one in sorted(queued, key=lambda one: one.profile.sort_key(one))]
+
+
+def _made(objects: Sequence[KubeObject], asked: Mapping[str, Any]) -> LoadedWorld:
+    return LoadedWorld(objects, **asked)
 
 
 class WorldTrial:

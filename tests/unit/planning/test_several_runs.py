@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from resting_clusters import Manifest, node, workload
+from resting_clusters import Manifest, node, random_cluster, workload
 
 import kubesched
 from kubesched.cli.main import main
@@ -85,6 +86,49 @@ def test_an_upgrade_finishes_if_it_does_in_every_run() -> None:
     assert report.to_dict()["runs"] == {"yes": 3, "of": 3, "each": [True] * 3}
 
 
+def test_nodes_can_go_if_they_can_in_every_run() -> None:
+    alone = [kubesched.consolidate(by_chance(), seed=seed) for seed in range(6)]
+    report = kubesched.consolidate(by_chance(), seeds=6)
+    assert report.savings_by_run == tuple(one.saving for one in alone)
+    each = [kubesched.consolidate(by_chance(), seed=seed, nodes="kubernetes.io/hostname=a") for seed in range(6)]
+    asked = kubesched.consolidate(by_chance(), seeds=6, nodes="kubernetes.io/hostname=a")
+    assert {bool(one.removed) for one in each} == {True, False} and not asked.removed
+    assert [k.reason.identifier for k in asked.kept if k.node == "a"] == ["DependsOnChance"]
+    assert asked.verdicts.each == tuple(bool(one.removed) for one in each)
+    assert asked.headline == f"None of 3 nodes can go in {6 - asked.verdicts.n_yes} of 6 runs."
+
+
+def test_steps_that_hold_in_every_run_are_the_steps_of_each() -> None:
+    """Carried out by itself in each run, no pod is left without a node."""
+    objects = random_cluster(Random(7), budgets=True, fill=0.6)
+    report = kubesched.consolidate(objects, seeds=3, orders=2)
+    assert report.removed
+    for seed in range(3):
+        with kubesched.world(objects, seed=seed).trial() as trial:
+            for name in (name for step in report.steps for name in step.cordon):
+                trial.cordon(name)
+            for name in report.removed:
+                trial.drain(name)
+                assert not trial.settle().pending
+                trial.delete_node(name)
+
+
+def test_more_is_found_with_one_seed_than_holds_with_all() -> None:
+    one, all_six = kubesched.consolidate(by_chance()), kubesched.consolidate(by_chance(), seeds=6)
+    assert set(all_six.removed) <= {"a", "b", "c"} and all_six.saving <= one.saving
+
+
+def test_what_is_placed_by_chance_is_measured_at_its_worst() -> None:
+    wide = workload("Deployment", "wide", "2", [], replicas=1, priority=-1)
+    objects = [*by_chance(), *wide]
+    report = kubesched.optimal(objects, seeds=6)
+    alone = [kubesched.optimal(objects, seed=seed) for seed in range(6)]
+    n_left = tuple(one.tiers[-1].pods - one.tiers[-1].placed for one in alone)
+    assert report.pending_by_run == n_left
+    assert report.tiers[-1].pods - report.tiers[-1].placed == max(n_left)
+    assert report.to_dict()["seeds"] == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.json"
@@ -101,15 +145,18 @@ def test_what_depends_on_chance_is_undecided(cluster: Path) -> None:
     seeds = {run(cluster, "outage", *asked, "--seed", str(seed)).exit_code for seed in range(6)}
     assert seeds == {0, 1}
     assert run(cluster, "outage", *asked, "--seeds", "6").exit_code == 3
+    for about in (("--node", "a"), ("--nodes", "kubernetes.io/hostname=a")):
+        told = run(cluster, "consolidate", *about, "--seeds", "6", "--exit-code")
+        assert told.exit_code == 3, told.output
 
 
-@pytest.mark.parametrize("command", ["outage", "upgrade"])
+@pytest.mark.parametrize("command", ["outage", "upgrade", "consolidate"])
 def test_several_processes_give_the_bytes_of_one(cluster: Path, command: str) -> None:
     asked = ("--seeds", "2", "--orders", "2", "-o", "json")
     alone, together = (run(cluster, command, *asked, "--jobs", jobs) for jobs in ("1", "3"))
     assert alone.stdout and (alone.exit_code, alone.stdout) == (together.exit_code, together.stdout)
 
 
-@pytest.mark.parametrize("command", ["outage", "upgrade"])
+@pytest.mark.parametrize("command", ["outage", "upgrade", "consolidate", "optimal"])
 def test_no_run_is_no_question(cluster: Path, command: str) -> None:
     assert run(cluster, command, "--seeds", "0").exit_code == 2

@@ -28,6 +28,13 @@ from kubesched.k8s.model.times import instant_s
 from kubesched.planning.catalogue import NANOS, POOL, Catalogue, NodePrices
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
+from kubesched.planning.consolidate.in_every_run import (
+    CarriedOut,
+    HeldSteps,
+    carried_out,
+    held_in_all,
+    needed_after_loss,
+)
 from kubesched.planning.consolidate.karpenter_pools import KarpenterPools, pools_of
 from kubesched.planning.consolidate.policies import (
     cluster_autoscaler,
@@ -40,16 +47,19 @@ from kubesched.planning.consolidate.removal import NodeRemover, node_amounts
 from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode, NodeBeforeAfter
 from kubesched.planning.consolidate.rounds import in_rounds
-from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, RestingBudgets, seen_at_s
+from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, KeepReason, RestingBudgets, seen_at_s
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
-from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.node_groups import ALL_NODES, NodeSelection, group_of, nodes_of
 from kubesched.planning.node_pools import beside_cluster
 from kubesched.planning.provenance import Provenance
 from kubesched.planning.resting_workloads import PodOwners
+from kubesched.planning.several_runs import ONE_RUN, Run, Runs, shuffled
+from kubesched.planning.spare_one import spared_by
 from kubesched.simulator.guesses import Guess
 from kubesched.simulator.library import world as load_world
+from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import several
 from kubesched.simulator.trial import LoadedWorld
 
@@ -83,13 +93,19 @@ class ConsolidationRequest:
     allows_waiting: bool = False
     time_limit_s: float | None = None
     keep: tuple[str, ...] = ()
-    """Room that stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers."""
+    """Room that stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers; `n-1:zone` is as much as
+    any one zone needs."""
     spot_to_spot: bool = False
     """With policy `karpenter`, its feature gate SpotToSpotConsolidation is on."""
     at_s: float | None = None
     """What time it is, for the schedules of NodePools and for ages; None: the latest time that the cluster tells."""
+    selection: NodeSelection = ALL_NODES
+    """The nodes that may go."""
+    runs: Runs = ONE_RUN
+    """With these seeds and orders of arrival the steps must hold."""
 
     def __post_init__(self) -> None:
+        spared_by(self.keep)
         for name in self.policies:
             if name not in POLICIES:
                 raise ConsolidationError(f'there is no policy "{name}": {", ".join(POLICIES)} are known')
@@ -127,9 +143,14 @@ def consolidate(
     force: bool = False,
     delete_emptydir_data: bool = False,
     time_limit_s: float | None = None,
+    nodes: str = "",
+    exclude_nodes: str = "",
     keep: Sequence[str] = (),
     spot_to_spot: bool = False,
     at: str | float | datetime | None = None,
+    seeds: int = 1,
+    orders: int = 1,
+    jobs: int = 1,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -143,10 +164,13 @@ def consolidate(
     (kubectl's, with its `force` and `delete_emptydir_data`), `karpenter` or `cluster-autoscaler`.
 
     A step must save at least the share `min_saving` of all costs. `parallel` nodes are drained at a time, no more of a
-    pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone. `keep` is room that
-    stays free: `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers. `spot_to_spot` is Karpenter's feature
-    gate of that name. `at` says what time it is, for the schedules of NodePools and how old pods are; without it, it is
-    the latest time that the cluster tells.
+    pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone. `spot_to_spot` is
+    Karpenter's feature gate of that name. `at` says what time it is, for the schedules of NodePools and how old pods
+    are; without it, it is the latest time that the cluster tells.
+
+    `nodes` and `exclude_nodes` are label selectors of nodes that may, or may not, go. `keep` is room that stays free:
+    `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers; with `n-1:zone`, any one zone can still be lost.
+    With several `seeds` and `orders` of arrival, the steps hold in each of these runs. `jobs` is a number of processes.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins, class_cache=None)
@@ -166,9 +190,11 @@ def consolidate(
         several("keep", keep),
         spot_to_spot,
         None if at is None else instant_s(at),
+        NodeSelection(nodes, exclude_nodes),
+        Runs(seed, seeds, orders),
     )
     machines = None if catalogue is None else beside_cluster(read_machines(catalogue), world.node_makers)
-    return Consolidation(world, machines, request).report()
+    return Consolidation(world, machines, request, jobs=jobs).report()
 
 
 class Consolidation:
@@ -181,9 +207,14 @@ class Consolidation:
         is_interrupted: Callable[[], bool] = lambda: False,
         told: Callable[[str], None] = lambda _text: None,
         pools: KarpenterPools | None = None,
+        jobs: int = 1,
     ) -> None:
         """Once it `is_interrupted`, the best so far is the answer; `told` hears how it goes. `pools` are the NodePools,
-        if they are not those of the cluster and the catalogue. Raises CatalogueError and NoSuchGroupError."""
+        if they are not those of the cluster and the catalogue. Runs and searches are spread over so many processes
+        (`jobs`). Raises CatalogueError and NoSuchGroupError."""
+        self._jobs = jobs
+        self.spared, self._keep = spared_by(request.keep)
+        self._others_by_order: dict[int, Consolidation] = {}
         self._is_interrupted = is_interrupted
         self._told = told
         self._world = world
@@ -195,6 +226,7 @@ class Consolidation:
             raise ConsolidationError("there are no nodes")
         if request.pool is not None:
             nodes_of(nodes, "pool", request.pool)
+        request.selection.of(nodes)
         self._prices = NodePrices(nodes, catalogue)
         self._knows_no_price = self._prices.are_counted and catalogue is not None
         can_replace = request.replaces and not self._prices.are_counted  # a machine's price is no number of nodes
@@ -206,17 +238,47 @@ class Consolidation:
         started_s = time.monotonic()
         self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which are not interrupted, and tell nothing."""
+        asked = self._world, self._catalogue, self._request
+        return Consolidation, asked, {"_until_s": self._until_s, "_pools": self._pools}
+
+    def of_order(self, order: int) -> Consolidation:
+        """The same with pods that came in another order."""
+        if not order:
+            return self
+        if order not in self._others_by_order:
+            world = self._world.again(lambda objects: shuffled(objects, order))
+            made = Consolidation(
+                world,
+                self._catalogue,
+                self._request,
+                is_interrupted=self._is_interrupted,
+                told=self._told,
+                pools=self._pools,
+            )
+            made._until_s = self._until_s
+            self._others_by_order = {order: made}
+        return self._others_by_order[order]
+
     def report(self) -> ConsolidationReport:
+        request, runs = self._request, self._request.runs.all
+        asked = self.provenance(request)
         with self.at_rest() as n_left_out:
             state = self.state()
             cost, n_nodes = state.cost(), len(self._world.nodes)
             whole = state.disruption(self._world.nodes)
             bound = cheapest_possible(state)
-            first = self._searched(self._request.policies[0], cost)
-            others = dict(self._others(first, cost))
-            steps, rounds = in_rounds(self.state(), first.steps, self._request.parallel, self._request.budget)
+        by_run = self._searched(request.policies[0], runs)
+        first = max(by_run, key=lambda one: one.saving)
+        held = self._held(first.steps) if len(runs) > 1 or self.spared else HeldSteps(first.steps, {})
+        first = replace(
+            first, steps=held.steps, kept=sorted([*first.kept, *self._left_out(held)], key=lambda k: k.node)
+        )
+        others = dict(self._others(first))
+        with self.at_rest():
+            steps, rounds = in_rounds(self.state(), first.steps, request.parallel, request.budget)
             nodes = self._node_changes(steps)
-        request = self._request
         return ConsolidationReport(
             policy=request.policies[0],
             rules=request.rules,
@@ -232,22 +294,49 @@ class Consolidation:
             stopped=first.stopped or ("limit" if self._is_limited(first) else "fixed point"),
             assumptions=tuple(self.assumptions(n_left_out)),
             nodes=tuple(nodes),
-            asked=self.provenance(request),
+            savings_by_run=tuple(one.saving for one in by_run) if len(runs) > 1 else (),
+            asked=asked,
         )
 
+    def _held(self, steps: Sequence[ConsolidationStep]) -> HeldSteps:
+        runs = self._request.runs.all
+
+        def carry_out(steps: Sequence[ConsolidationStep]) -> list[CarriedOut]:
+            return list(spread_over(_carried_out_in, self, [(run, tuple(steps)) for run in runs], jobs=self._jobs))
+
+        return held_in_all(steps, carry_out)
+
+    def carried_out_in(self, run: Run, steps: Sequence[ConsolidationStep]) -> CarriedOut:
+        with self.at_rest(run.seed):
+            return carried_out(self.state(), steps, self.spared)
+
+    def _left_out(self, held: HeldSteps) -> Iterator[KeptNode]:
+        n_runs = len(self._request.runs)
+        for name, n in held.left_out.items():
+            if n_runs == 1:
+                yield KeptNode(name, needed_after_loss(self.spared))
+            else:
+                yield KeptNode(name, KeepReason("DependsOnChance", f"its step holds in {n} of {n_runs} runs"))
+
+    @property
+    def runs(self) -> Runs:
+        return self._request.runs
+
     def provenance(self, question: object) -> Provenance:
-        return Provenance.of_world(self._world, question, self._catalogue)
+        return Provenance.of_world(self._world, question, self._catalogue, runs=self._request.runs)
 
     @contextmanager
-    def at_rest(self) -> Iterator[int]:
+    def at_rest(self, seed: int | None = None) -> Iterator[int]:
         """What waits is placed first; what finds no place is left out. Gives how many those are. Afterwards the world
         is as it was."""
         with self._world.trial() as trial:
+            if seed not in (None, self._request.runs.seed):
+                trial.reseed(seed)
             settled = trial.settle()
             for key in self._world.pending:
                 trial.delete_pod(key)
             self._budgets = RestingBudgets(self._world, self._owners)
-            self._kept_free = keep_free(trial, self._request.keep)
+            self._kept_free = keep_free(trial, self._keep)
             yield len(settled.pending)
 
     def state(self, cost: int = 0) -> ConsolidationState:
@@ -276,29 +365,35 @@ class Consolidation:
             request.pool,
             self._pools,
             request.spot_to_spot,
+            request.selection,
         )
 
-    def _searched(self, policy: str, cost: int) -> _Found:
-        searches = _SEARCHES[policy]
-        found = []
-        for number, search in enumerate(searches, 1):
-            state = self.state(cost)
-            state.told = partial(self._tell, policy, f"{number} of {len(searches)}", cost)
-            with self._world.trial():
-                search(state)
-                kept = self._kept(state)
-            found.append(_Found(state.steps, kept, state.limits.stopped, state.on_the_way))
-        best = max(found, key=lambda one: (one.saving, -sum(step.evictions for step in one.steps)))
-        on_the_way = {name: saving for one in found for name, saving in one.on_the_way.items()}
-        return replace(best, stopped=found[-1].stopped, on_the_way=on_the_way)
+    def _searched(self, policy: str, runs: Sequence[Run]) -> list[_Found]:
+        """The best of all searches, in each run."""
+        n_searches = len(_SEARCHES[policy])
+        asked = [(policy, number, run) for run in runs for number in range(n_searches)]
+        found = list(spread_over(_searched_in, self, asked, jobs=self._jobs))
+        return [_best(found[place : place + n_searches]) for place in range(0, len(found), n_searches)]
 
-    def _others(self, first: _Found, cost: int) -> Iterator[tuple[str, int]]:
+    def searched_in(self, run: Run, policy: str, number: int) -> _Found:
+        searches = _SEARCHES[policy]
+        with self.at_rest(run.seed):
+            cost = self.state().cost()
+            state = self.state(cost)
+            state.told = partial(self._tell, policy, f"{number + 1} of {len(searches)}", cost)
+            with self._world.trial():
+                searches[number](state)
+                return _Found(state.steps, self._kept(state), state.limits.stopped, state.on_the_way)
+
+    def _others(self, first: _Found) -> Iterator[tuple[str, int]]:
         """What the other policies would save, as far as there was time to find out."""
         for policy in self._request.policies[1:]:
             if policy in first.on_the_way:
                 yield policy, first.on_the_way[policy]
-            elif not (found := self._searched(policy, cost)).stopped:
-                yield policy, found.saving
+            else:
+                (found,) = self._searched(policy, self._request.runs.all[:1])
+                if not found.stopped:
+                    yield policy, found.saving
 
     def _tell(self, policy: str, number: str, cost: int, state: ConsolidationState) -> None:
         n_gone, share = sum(len(step.delete) for step in state.steps), state.saving / (cost or 1)
@@ -343,6 +438,12 @@ class Consolidation:
         )
 
     def assumptions(self, n_left_out: int) -> Iterator[str]:
+        request = self._request
+        if len(request.runs) > 1:
+            yield request.runs.told
+        yield from request.selection.told("Only {} may go.")
+        if self.spared:
+            yield f"After the loss of any one {self.spared}, no more pods may be without a node than now."
         if n_left_out:
             yield f"{counted(n_left_out, 'pod')} found no node before, and stay out of it."
         if self._knows_no_price:
@@ -360,6 +461,22 @@ class Consolidation:
         yield "A node that is drained is still a topology domain, and is deleted when it is empty."
         yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not simulated."
         yield from self._world.guesses
+
+
+def _searched_in(consolidation: Consolidation, asked: tuple[str, int, Run]) -> _Found:
+    policy, number, run = asked
+    return consolidation.of_order(run.order).searched_in(run, policy, number)
+
+
+def _carried_out_in(consolidation: Consolidation, asked: tuple[Run, tuple[ConsolidationStep, ...]]) -> CarriedOut:
+    run, steps = asked
+    return consolidation.of_order(run.order).carried_out_in(run, steps)
+
+
+def _best(found: Sequence[_Found]) -> _Found:
+    best = max(found, key=lambda one: (one.saving, -sum(step.evictions for step in one.steps)))
+    on_the_way = {name: saving for one in found for name, saving in one.on_the_way.items()}
+    return replace(best, stopped=found[-1].stopped, on_the_way=on_the_way)
 
 
 _RESOURCES = (CPU, MEMORY)

@@ -6,17 +6,19 @@ Each node is asked about by itself. Rules that keep a pod do not end the questio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
 from kubesched.planning.catalogue import money
 from kubesched.planning.consolidate.consolidation import Consolidation
+from kubesched.planning.consolidate.in_every_run import SpareOne, needed_after_loss
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.planning.headroom import is_headroom
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 from kubesched.simulator.trial import LoadedWorld
 
@@ -34,6 +36,8 @@ class NodeDryRun:
     """Pods that would find no node, each with kube-scheduler's message."""
     waves: int
     saving: int
+    by_run: tuple[bool, ...] = ()
+    """With several seeds or orders: whether it can in each run. All else is of the first in which it cannot."""
 
     @property
     def can_go(self) -> bool:
@@ -58,6 +62,11 @@ class DryRunReport(AnsweredReport):
         return all(one.can_go for one in self.nodes)
 
     @property
+    def verdicts(self) -> RunVerdicts:
+        """Of each run: whether each of them could."""
+        return RunVerdicts(tuple(all(each) for each in zip(*(one.by_run for one in self.nodes), strict=True)))
+
+    @property
     def headline(self) -> str:
         return _headline(self.nodes[0]) if len(self.nodes) == 1 else _headlines(self.nodes)
 
@@ -74,6 +83,7 @@ class DryRunReport(AnsweredReport):
         return {
             **self._about(),
             "rules": self.rules,
+            **self.verdicts.record(),
             "nodes": [_record(one) for one in self.nodes],
             "assumptions": list(self.assumptions),
         }
@@ -95,39 +105,53 @@ def dry_run(consolidation: Consolidation, world: LoadedWorld, names: Sequence[st
     """Raises TrialError for a node that is not there."""
     for name in names:
         world.node(name)
-    with consolidation.at_rest() as n_left_out:
-        state = consolidation.state()
-        found = tuple(_asked(state, name) for name in dict.fromkeys(names))
-        currency, assumptions = state.prices.currency, tuple(consolidation.assumptions(n_left_out))
-    return DryRunReport(found, rules, currency, assumptions, consolidation.provenance((tuple(names), rules)))
+    about = consolidation.provenance((tuple(names), rules))
+    by_run = []
+    for run in consolidation.runs.all:
+        asked = consolidation.of_order(run.order)
+        with asked.at_rest(run.seed) as n_left_out:
+            state = asked.state()
+            by_run.append([_asked(state, name, asked.spared) for name in dict.fromkeys(names)])
+            currency, assumptions = state.prices.currency, tuple(asked.assumptions(n_left_out))
+    found = tuple(_of_all_runs(each) for each in zip(*by_run, strict=True))
+    return DryRunReport(found, rules, currency, assumptions, about)
 
 
-def _asked(state: ConsolidationState, name: str) -> NodeDryRun:
+def _of_all_runs(each: Sequence[NodeDryRun]) -> NodeDryRun:
+    worst = next((one for one in each if not one.can_go), each[0])
+    return worst if len(each) == 1 else replace(worst, by_run=tuple(one.can_go for one in each))
+
+
+def _asked(state: ConsolidationState, name: str, spared: str) -> NodeDryRun:
     pods = state.world.pods_on(name)
     blockers = state.rules.all_that_keeps(state.node(name), pods)
     held = {reason.pod for reason in blockers if reason.pod}
+    spare = SpareOne(state.world, spared) if spared else None
     with state.forked() as trial:
         for key in held:
             trial.delete_pod(key)  # it stays where it is, and the others are asked about
         result = state.remover.attempt(trial, [name], tells_all=True)
+        if spare is not None and result.is_possible and not spare.is_kept:
+            blockers.append(needed_after_loss(spared))
         stuck = tuple(("room to keep" if is_headroom(one.pod) else one.pod, one.message) for one in result.stuck)
     return NodeDryRun(name, tuple(blockers), result.moves, stuck, max(result.waves, default=0), state.price(name))
 
 
 def _headline(one: NodeDryRun) -> str:
     n_pods = len(one.moves) + len(one.stuck)
+    where = RunVerdicts(one.by_run)
     if one.can_go:
         return (
-            f"{one.node} can go: each of its {counted(n_pods, 'pod')} finds another node."
+            f"{one.node} can go{where.everywhere}: each of its {counted(n_pods, 'pod')} finds another node."
             if n_pods
-            else (f"{one.node} can go: no pod would have to move.")
+            else (f"{one.node} can go{where.everywhere}: no pod would have to move.")
         )
     reasons = []
     if one.blockers:
         reasons.append(f"{counted(len(one.blockers), 'rule')} against it")
     if one.stuck:
         reasons.append(f"{len(one.stuck)} of {counted(n_pods, 'pod')} would find no node")
-    return f"{one.node} cannot go: {', and '.join(reasons)}."
+    return f"{one.node} cannot go{where.nowhere}: {', and '.join(reasons)}."
 
 
 def _headlines(nodes: Sequence[NodeDryRun]) -> str:
@@ -157,4 +181,5 @@ def _record(one: NodeDryRun) -> dict[str, Any]:
         "moves": [{"pod": move.pod, "workload": move.workload, "to": move.target} for move in one.moves],
         "stuck": [{"pod": pod, "message": message} for pod, message in one.stuck],
         "waves": one.waves,
+        **({"can_go_by_run": list(one.by_run)} if one.by_run else {}),
     }

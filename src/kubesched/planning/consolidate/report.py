@@ -14,6 +14,7 @@ from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationStep
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -85,9 +86,16 @@ class ConsolidationReport(AnsweredReport):
     """`fixed point`, `limit`, `time` or `interrupted`."""
     assumptions: tuple[str, ...]
     nodes: tuple[NodeBeforeAfter, ...] = ()
+    savings_by_run: tuple[int, ...] = ()
+    """With several seeds or orders: what the steps of each run would save there. Those reported hold in all of them."""
     asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     command: ClassVar[str] = "kubesched consolidate"
+
+    @property
+    def verdicts(self) -> RunVerdicts:
+        """Of each run: whether any node can go."""
+        return RunVerdicts(tuple(bool(self.steps) or saving > 0 for saving in self.savings_by_run))
 
     @property
     def saving(self) -> int:
@@ -160,6 +168,8 @@ class ConsolidationReport(AnsweredReport):
                 "saving_a_month": self.saving * HOURS_A_MONTH / NANOS if self.currency else None,
                 "bound": self.bound / NANOS,
             },
+            **self.verdicts.record(),
+            **({"saving_by_run": [one / NANOS for one in self.savings_by_run]} if self.savings_by_run else {}),
             "evictions": self.evictions,
             "stopped": self.stopped,
             "steps": [self._step_record(step, turn) for step, turn in zip(self.steps, self.rounds, strict=True)],
@@ -220,10 +230,10 @@ _NAMES = {"best": "This search", "karpenter": "Karpenter", "cluster-autoscaler":
 
 def headline(report: ConsolidationReport) -> str:
     if not report.steps:
-        return f"None of {counted(report.n_nodes, 'node')} can go."
+        return f"None of {counted(report.n_nodes, 'node')} can go{report.verdicts.nowhere}."
     n_removed = len(report.removed)
     n_new = sum(len(step.launch) for step in report.steps)
-    what = f"{n_removed} of {counted(report.n_nodes, 'node')} can go"
+    what = f"{n_removed} of {counted(report.n_nodes, 'node')} can go{report.verdicts.everywhere}"
     what += f", if {counted(n_new, 'new node')} {'comes' if n_new == 1 else 'come'}" if n_new else ""
     evictions = counted(report.evictions, "eviction")
     if not report.currency:
@@ -251,6 +261,10 @@ def _beside(report: ConsolidationReport) -> list[str]:
     lines = []
     if left > 0:
         lines.append(f"At most {money(left, report.currency)} more could be saved by any policy and any scheduler.")
+    if report.savings_by_run:
+        least, most = (money(one, report.currency) for one in (min(report.savings_by_run), max(report.savings_by_run)))
+        told = f"{least} to {most}" if least != most else f"{least} in each"
+        lines.append(f"The steps of a run, which need not hold in the others, would save {told}.")
     for name, saving in report.others.items():
         lines.append(f"{_NAMES[name]} would save {money(saving, report.currency)}.")
     if report.stopped in ("time", "interrupted"):

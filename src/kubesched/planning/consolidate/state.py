@@ -21,7 +21,7 @@ from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, Po
 from kubesched.planning.consolidate.replacements import SPOT, Replacements
 from kubesched.planning.consolidate.rules import EvictionRules, KeepReason, eviction_cost, has_to_leave
 from kubesched.planning.headroom import is_headroom
-from kubesched.planning.node_groups import group_of
+from kubesched.planning.node_groups import ALL_NODES, NodeSelection, group_of
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 NO_PLACE = "NoPlaceToMovePods"
@@ -90,6 +90,8 @@ class ConsolidationState:
     """What NodePools allow, where they count."""
     replaces_spot_by_spot: bool = False
     """As Karpenter does with its feature gate SpotToSpotConsolidation."""
+    selection: NodeSelection = ALL_NODES
+    """The nodes that may go."""
     told: Callable[[ConsolidationState], None] = lambda _state: None
     """Hears of each step."""
     steps: list[ConsolidationStep] = field(default_factory=list)
@@ -166,10 +168,13 @@ class ConsolidationState:
         return known
 
     def _is_in_scope(self, name: str) -> bool:
-        if self.pool is None or group_of(self.node(name), "pool") == self.pool:
-            return True
-        self.kept[name] = len(self.steps), KeepReason("NotInPool", f"it is not in pool {self.pool}")
-        return False
+        if self.pool is not None and group_of(self.node(name), "pool") != self.pool:
+            self.kept[name] = len(self.steps), KeepReason("NotInPool", f"it is not in pool {self.pool}")
+            return False
+        if not self.selection.has(self.node(name)):
+            self.kept[name] = len(self.steps), KeepReason("NotSelected", f"it is not among the nodes {self.selection}")
+            return False
+        return True
 
     def within_budgets(self, names: Sequence[str], reason: str) -> list[str]:
         """Those that budgets of NodePools let go together, in their order."""

@@ -19,8 +19,8 @@ from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.quantity import from_milli, parse
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.new_nodes import daemon_on, node_from_offer, sample_node
-from kubesched.planning.node_groups import NODE, grouped
 from kubesched.planning.plan.request import LATER, PlannedWorld
+from kubesched.planning.spare_one import homeless, losses
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
@@ -195,31 +195,17 @@ class MixJudge:
         return name
 
     def _left(self, settled: Settled, preempted: Iterable[PodKey]) -> dict[PodKey, str]:
-        """Who has no node in the end: those that wait, and those that were preempted and that nobody makes anew."""
-        left = {one.pod: one.message for one in settled.pending if one.pod not in self._excused}
-        for key in preempted:
-            if self._world.cluster.find_pod(key) is None:
-                left[key] = "preempted by another pod, and no controller recreates it"
-        return left
+        found = homeless(self._world, settled, preempted)
+        return {key: text for key, text in found.items() if key not in self._excused}
 
     def _after_failures(self, trial: WorldTrial) -> tuple[str, dict[PodKey, str]]:
         """The first failure that leaves pods without a node, and these."""
-        table = self._world.cluster.table
-        if self._survive == NODE:
-            cases = [(f"node {name}", [name]) for name in self._world.nodes]
-        else:
-            zones = grouped(table.nodes, self._survive)
-            cases = [(f"{self._survive} {name}", [node.name for node in nodes]) for name, nodes in zones.items()]
-        for name, failed in cases:
-            self.watch()
-            with trial.trial() as inner:
-                for node_name in failed:
-                    inner.delete_node(node_name)
-                settled = inner.settle()
-                left = {key: text for key, text in self._left(settled, settled.preempted).items() if self._counts(key)}
-            if left:
-                return name, left
-        return "", {}
+
+        def left_of(settled: Settled) -> dict[PodKey, str]:
+            return {key: text for key, text in self._left(settled, settled.preempted).items() if self._counts(key)}
+
+        found = losses(trial, self._survive, left_of, self.watch)
+        return next(((one.name, one.left) for one in found if one.left), ("", {}))
 
     def _counts(self, key: PodKey) -> bool:
         info = self._world.cluster.find_pod(key)

@@ -9,6 +9,7 @@ from typing import Any
 from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_from, read_catalogue
+from kubesched.planning.node_groups import NodeSelection
 from kubesched.planning.node_pools import beside_cluster
 from kubesched.planning.plan.planner import Planner
 from kubesched.planning.plan.report import PlanReport
@@ -30,6 +31,8 @@ def plan(
     min_nodes_per_zone: int = 0,
     spot_share_percent: int | None = None,
     headroom_percent: int = 0,
+    nodes: str = "",
+    exclude_nodes: str = "",
     keep: Sequence[str] = (),
     survive: str = "",
     priority_at_least: int | None = None,
@@ -51,9 +54,10 @@ def plan(
 
     `cluster` is what `load` takes; `catalogue` is a file, a document, or a `Catalogue`. With `from_scratch`, nodes that
     are there do not count. `survive="zone"` or `"node"` asks for a cluster that can lose any one of them; `keep` names
-    room to stay free (`20x500m/1Gi`). With `fill="in-turn"`, some nodes get soft taints, so that the scheduler fills
-    the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some are
-    there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod. With
+    room to stay free (`20x500m/1Gi`). `nodes` and `exclude_nodes` are label selectors of existing nodes that pods
+    without a node may, or may not, go to. With `fill="in-turn"`, some nodes get soft taints, so that the scheduler
+    fills the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some
+    are there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod. With
     `ideal`, packing alone counts, not the scheduler's verdict.
     """
     request = PlanRequest(
@@ -79,6 +83,7 @@ def plan(
         seed=seed,
         tie_break=tie_break,
         time_limit_s=time_limit_s,
+        selection=NodeSelection(nodes, exclude_nodes),
     )
     if isinstance(catalogue, Mapping):
         found = catalogue_from(catalogue)

@@ -163,6 +163,7 @@ class Planner:
             seed=request.seed,
             from_scratch=request.from_scratch,
             keep=request.keep,
+            selection=request.selection,
         )
         problem = read_problem(
             planned,

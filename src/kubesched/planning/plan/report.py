@@ -111,6 +111,8 @@ class PlanReport(ReportAsPage):
     inputs_hash: str
     n_first: int | None = None
     """How many of the nodes are there before the pods, if the others join one by one in the order of `nodes`."""
+    orders: int = 1
+    """In how many orders of arrival it holds, with each seed."""
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
     new_objects: tuple[KubeObject, ...] = field(default=(), repr=False)
     """The nodes to buy, and what comes with them, as manifests."""
@@ -224,6 +226,7 @@ class PlanReport(ReportAsPage):
             "stopped": self.stopped or None,
             "trials": self.n_trials,
             "seeds": list(self.seeds),
+            "orders": self.orders,
             "inputs": self.inputs_hash,
         }
 

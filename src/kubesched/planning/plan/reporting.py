@@ -108,6 +108,7 @@ def finished_report(
         stopped=stopped,
         n_trials=n_trials,
         seeds=tuple(range(request.seed, request.seed + request.seeds)),
+        orders=request.orders,
         inputs_hash=facts.inputs_hash(),
         new_objects=tuple(new_objects(facts, _options_of(mix) if verdict is None else verdict.nodes.values())),
         n_first=None if verdict is None or request.arrival == TOGETHER else verdict.n_first,
@@ -272,7 +273,7 @@ def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None,
 
 def _assumptions(facts: PlanFacts) -> list[str]:
     request, problem = facts.request, facts.problem
-    found = []
+    found = [*request.selection.told("Of the existing nodes, pods without a node use only {}.")]
     if request.arrival == TOGETHER:
         found.append("The nodes exist before the pods; DaemonSet pods are placed first.")
     else:

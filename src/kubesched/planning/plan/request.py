@@ -23,12 +23,14 @@ from kubesched.k8s.model.quantity import parse
 from kubesched.k8s.model.requests import CPU
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceSlice
 from kubesched.k8s.model.storage import CSINode, VolumeAttachment
-from kubesched.k8s.model.taints import PREFER_NO_SCHEDULE
+from kubesched.k8s.model.taints import PREFER_NO_SCHEDULE, UNSCHEDULABLE_TAINT
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Catalogue, Option
 from kubesched.planning.headroom import headroom_pods
 from kubesched.planning.new_nodes import daemons_of
+from kubesched.planning.node_groups import ALL_NODES, NodeSelection
 from kubesched.planning.plan.model import LimitRow, PackingModel, PlanError
+from kubesched.planning.spare_one import spared_by
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SimulationInput
@@ -47,8 +49,6 @@ TURNS = 6
 """In which nodes are filled, if that is to be in turn."""
 FILL_AFTER = "kubesched.dev/fill-after-"
 """The taints of nodes that are filled later, with a number each."""
-_SPARE_ONE = "n-1:"
-"""Room to keep that is as much as any one zone, or node, has: the plan survives its loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,15 @@ class PlanRequest:
     seed: int = 0
     tie_break: str = "random"
     time_limit_s: float = 60.0
+    selection: NodeSelection = ALL_NODES
+    """Of the nodes that there are, those that pods without a node may go to."""
 
     def __post_init__(self) -> None:
-        for text in self.keep:
-            if text.startswith(_SPARE_ONE):
-                object.__setattr__(self, "survive", self.survive or text.removeprefix(_SPARE_ONE))
-        object.__setattr__(self, "keep", tuple(text for text in self.keep if not text.startswith(_SPARE_ONE)))
+        spared, kept = spared_by(self.keep)
+        object.__setattr__(self, "survive", self.survive or spared)
+        object.__setattr__(self, "keep", kept)
+        if self.from_scratch and not self.selection.is_everything:
+            raise PlanError("nodes: from scratch, none of the existing nodes counts, so none can be selected")
         for name, given, known in (
             ("objective", self.objective, OBJECTIVES),
             ("spread", self.spread, SPREADS),
@@ -232,14 +235,27 @@ def planned_world(
     seed: int = 0,
     from_scratch: bool = False,
     keep: Sequence[str] = (),
+    selection: NodeSelection = ALL_NODES,
 ) -> PlannedWorld:
     objects = list(given.objects)
+    if not selection.is_everything:
+        objects = list(_closed_but_for(selection, objects))
     if from_scratch:
         objects = list(without_nodes(objects))
     kept = headroom_pods(keep, objects)
     expanded = expand(SimulationInput(tuple(objects), given.steps), seed)
     world = LoadedWorld((*expanded.objects, *kept), config, registry=registry, tie_break=tie_break, seed=seed)
     return PlannedWorld(world, tuple(options), daemons_of(objects, options, seed), expanded.refused, len(kept))
+
+
+def _closed_but_for(selection: NodeSelection, objects: Sequence[KubeObject]) -> Iterator[KubeObject]:
+    """With all other nodes cordoned: who is there stays, and they are domains as before."""
+    chosen = {node.name for node in selection.of(item for item in objects if isinstance(item, Node))}
+    for item in objects:
+        if isinstance(item, Node) and item.name not in chosen:
+            others = tuple(taint for taint in item.spec.taints or () if taint != UNSCHEDULABLE_TAINT)
+            item = replace(item, spec=replace(item.spec, unschedulable=True, taints=(*others, UNSCHEDULABLE_TAINT)))
+        yield item
 
 
 def _of_turn(option: Option, turn: int) -> Option:

@@ -13,8 +13,8 @@ from kubesched.k8s.loaded_cluster import read_objects
 from kubesched.k8s.model.resource import ResourceSlice
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue_files import catalogue_from
+from kubesched.planning.headroom import HeadroomError
 from kubesched.planning.plan import patterns
-from kubesched.planning.plan.model import PlanError
 from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.request import PlanRequest, percent_of
 from kubesched.scheduler.plugin_loading import assemble
@@ -466,7 +466,7 @@ def test_shares(text: str, percent: int) -> None:
 def test_room_for_what_one_zone_has_is_surviving_its_loss() -> None:
     request = PlanRequest(keep=("2x500m/1Gi", "n-1:zone"))
     assert (request.keep, request.survive) == (("2x500m/1Gi",), "zone")
-    with pytest.raises(PlanError, match="survive: one of zone, node is expected"):
+    with pytest.raises(HeadroomError, match="n-1:zone or n-1:node is expected"):
         PlanRequest(keep=("n-1:rack",))
 
 
