@@ -57,8 +57,8 @@ def plan(
     room to stay free (`20x500m/1Gi`). `nodes` and `exclude_nodes` are label selectors of existing nodes that pods
     without a node may, or may not, go to. With `fill="in-turn"`, some nodes get soft taints, so that the scheduler
     fills the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some
-    are there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod. With
-    `ideal`, packing alone counts, not the scheduler's verdict.
+    are there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod.
+    With `ideal`, packing alone counts, not the scheduler's verdict.
     """
     request = PlanRequest(
         objective=objective,
