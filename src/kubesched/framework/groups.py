@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import Plugin
@@ -114,16 +117,30 @@ class NormalizePlacementScores(Plugin, Protocol):
         ...
 
 
+LARGE = 2**55
+"""From here on a hundred times an amount may not fit in 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountedPlacements:
-    """The same for many placements, where all pods of the group are alike: how many of them found a node in each."""
+    """The same for many placements: how many pods of the group find a node in each, the first so many."""
 
-    pod: PodInfo
-    """One of them."""
+    pods: Sequence[PodInfo]
+    """Of the group, in order."""
     counts: IntArray
     _parts: RowSets
     _places: RowArray | None
     """Which of the parts these are; None: all."""
+
+    def asked(self, resource: str) -> IntArray:
+        """(n_placements,) what the containers of those that find a node ask for; as numbers of any size where that
+        could run over 64 bits."""
+        first = self.pods[0].signature
+        if all(pod.signature is first for pod in self.pods):
+            amount, most = first.resources.container_requests.get(resource, 0), len(self.pods)
+            return self.counts * amount if amount < LARGE // most else self.counts.astype(object) * amount
+        up_to = [0, *accumulate(pod.resources.container_requests.get(resource, 0) for pod in self.pods)]
+        return np.array(up_to, dtype=np.int64 if up_to[-1] < LARGE else object).take(self.counts)
 
     def sums(self, values: IntArray, times: int = 0) -> IntArray:
         """(n_placements,) of a number for each row, the sum over each placement; as numbers of any size where so many
@@ -140,7 +157,8 @@ class CountedPlacements:
 
 @runtime_checkable
 class CountedPlacementScore(PlacementScore, Protocol):
-    """Of plugins that look at nothing else of a group's pods than how many there are of them, and what they ask for."""
+    """Of plugins that look at nothing else of a group's pods than how many there are of them, and what they ask for.
+    With the attribute `prefers_more_pods`, a placement never scores lower because more of them find a node there."""
 
     def score_counted(self, group: GroupCycle, counted: CountedPlacements) -> IntArray:
         """(n_placements,) what `score_placement` says of each, normalised."""

@@ -31,21 +31,28 @@ Value = TypeVar("Value")
 class RowSets:
     """Sets of rows, none of which is empty, to add up numbers by row in all of them at once."""
 
-    __slots__ = ("_known", "_rows", "_starts")
+    __slots__ = ("_known", "_starts", "numbers", "rows")
 
     def __init__(self, parts: Sequence[RowArray]) -> None:
-        ends = np.cumsum([len(part) for part in parts])
+        sizes = [len(part) for part in parts]
+        ends = np.cumsum(sizes)
         self._starts = np.zeros_like(ends)
         self._starts[1:] = ends[:-1]
-        self._rows = np.concatenate(parts)
+        self.rows: RowArray = np.concatenate(parts)
+        """The rows of all of them, one after another."""
+        self.numbers: RowArray = np.repeat(np.arange(len(sizes)), sizes)
+        """The set that each of these belongs to."""
         self._known: dict[str, tuple[IntArray, IntArray]] = {}
+
+    def __len__(self) -> int:
+        return len(self._starts)
 
     def sums(self, values: IntArray, times: int = 0) -> IntArray:
         """(n_parts,) of a number for each row, the sum over each part; as numbers of any size where so many times a sum
         could run over 64 bits."""
         if times and len(values) * int(values.view(np.uint64).max()) >= _LARGE // times:
             values = values.astype(object)  # negative ones are larger than all others, as the maximum sees them
-        found: IntArray = np.add.reduceat(values.take(self._rows), self._starts)
+        found: IntArray = np.add.reduceat(values.take(self.rows), self._starts)
         return found
 
     def kept_sums(self, name: str, values: IntArray, times: int = 0) -> IntArray:

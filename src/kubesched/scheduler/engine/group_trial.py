@@ -100,7 +100,8 @@ class GroupTrial:
         self._cluster = cluster
         self._scheduler = scheduler
         self._now_s = now_s
-        self._hides_demands = hides_demands
+        self.hides_demands = hides_demands
+        """Whether pods do not see what those before them in the group demand of others (v1.36)."""
         self._decide = decide or scheduler.decide_in_trial
         self.can_count = decide is None
         """Whether how many pods fit follows from what plugins say."""
@@ -117,19 +118,22 @@ class GroupTrial:
         post_filter: bool = True,
         reasons: bool = True,
         keeps: bool = False,
+        stops_early: bool = False,
     ) -> GroupOutcome:
         """All pods in turn. With `keeps` they stay where they are if the group fits, until `take_kept` or
-        `take_back`."""
+        `take_back`. With `stops_early` no more pods are tried once too few of them are left."""
         trial, start = MemberTrial(group, within, post_filter, reasons), self.n_placed
         outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
         requires_preemption = has_room = False
         is_counted = self._is_counted(group)
         try:
-            for pod in pods:
+            for place, pod in enumerate(pods, 1):
                 member = self._try(pod, trial, asks_permit=not is_counted)
                 outcome.members.append(member)
                 if member.has_failed:
                     if member.status.is_rejected:
+                        if stops_early and is_counted and not self._may_complete(group, len(pods) - place):
+                            break
                         continue
                     text = f"failed to schedule other pod from a pod group: {member.status.message}"
                     outcome.status, outcome.waits_for_preemption = Status.error(text), False
@@ -164,9 +168,12 @@ class GroupTrial:
         """Whether it is the number of its pods that decides about the group, and nobody follows how Permit is asked:
         then it need not be asked about each. In v1.36 asking has consequences, and a group that is gone is an error."""
         profile = self._scheduler.profile
-        if self._hides_demands or profile.completes_groups is None or profile.observers.steps is not None:
+        if self.hides_demands or profile.completes_groups is None or profile.observers.steps is not None:
             return False
         return self._is_complete(group.key, sys.maxsize)
+
+    def _may_complete(self, group: GroupCycle, n_left: int) -> bool:
+        return self._is_complete(group.key, self._n_scheduled(group) + n_left)
 
     def _is_complete(self, key: str, n_scheduled: int) -> bool:
         return all(plugin.is_complete(key, n_scheduled) for plugin in self._scheduler.profile.completes_groups or ())
@@ -211,7 +218,7 @@ class GroupTrial:
         """Counts the pod on the node, and has plugins reserve for it."""
         cluster, pod = self._cluster, decision.pod
         nominated = cluster.nominations.node_of(pod)
-        assumed = cluster.assume(_without_demands(cluster, pod, node_name) if self._hides_demands else pod, node_name)
+        assumed = cluster.assume(_without_demands(cluster, pod, node_name) if self.hides_demands else pod, node_name)
         self._placed.append(PlacedMember(decision, assumed, node_name, nominated))
         if not decision.needs_reserve:
             return OK

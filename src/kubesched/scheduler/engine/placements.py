@@ -4,6 +4,11 @@ A plugin proposes the placements: one for each rack, say. Within each the group 
 nodes. Of several that it fits in, the one with the highest score is taken; if there are several of these, one of them
 by the tie-break.
 
+A group that fits in many is not tried in all of them. Before any of its pods is placed, it is known how many find a
+node in each placement at least and at most (`group_bounds`): mostly that is the same number, and then only the
+placement that is taken is tried. Where it is not, those that could have the highest score are tried, until no other
+can.
+
 How many pods of a group fit on each node is counted without placing them one by one (`FitCounts`) where all pods of the
 group are alike and every filter looks at nothing but the node's object and its amounts: then it does not matter which
 node is chosen for which pod, and as many of them fit into a set of nodes as fit on each of its nodes together. What
@@ -40,6 +45,7 @@ from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.filter import ask
+from kubesched.scheduler.engine.group_bounds import group_room
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
 from kubesched.scheduler.engine.observations import PlacementTried
 from kubesched.scheduler.engine.plugin_call import PluginError
@@ -147,36 +153,101 @@ def _counted(
     keeps: bool,
 ) -> GroupOutcome | None:
     """Where it is known without trying how many pods of the group fit into each placement, only the one that is taken
-    is tried; None if it takes more than that to choose."""
+    is tried, beside those about which there is a doubt; None if it takes more than that to choose."""
     scoring = scheduler.profile.counted_scores
-    counts = None if scoring is None else book.counts(scheduler, group.pods)
-    if scoring is None or counts is None:
+    if scoring is None:
         return None
     parts = book.parts_of(placements)
-    n_pods = counts.within_each(parts)
+    bounds = _bounds(scheduler, trial, group, book, parts)
+    if bounds is None:
+        return None
+    low, high = bounds
     fits = np.zeros(len(group.pods) + 1, dtype=np.bool_)
-    for n in set(n_pods.tolist()):
+    for n in {*low.tolist(), *high.tolist()}:
         would_fit = trial.would_fit(group, n)
         if would_fit is None:
             return None
         fits[n] = would_fit
-    places = np.flatnonzero(fits.take(n_pods))
+    is_sure = np.equal(low, high) | ~fits.take(high)
+    counts = np.where(is_sure, high, len(group.pods))
+    is_open = ~is_sure | fits.take(high)
+    if not is_sure.all() and not _settle(scoring, group, placements, parts, tried, counts, is_open, is_sure):
+        return None
+    places = np.flatnonzero(is_open)
     if len(places) == 0:
         first = tried.outcome_in(placements[0])
         return none_fits(first, len(placements)) if first.status.is_rejected and not first.is_feasible else None
     if len(places) > 1:
-        counted = CountedPlacements(group.pods[0], n_pods, parts, None)
-        if len(places) < len(n_pods):
-            counted = CountedPlacements(group.pods[0], n_pods.take(places), parts, places)
-        totals = score_counted(scoring, group, counted)
+        totals = _totals(scoring, group, parts, counts, places)
         places = places.compress(totals == totals.max())
     best = [placements[place] for place in places.tolist()]
     names = [placement.name for placement in best]
     chosen = best[names.index(scheduler.tie_break.choose(names))] if len(best) > 1 else best[0]
+    was_tried = tried.was_tried(chosen)
     outcome = tried.outcome_in(chosen, keeps=keeps)
     outcome.placement = chosen.name
-    return outcome if outcome.status.is_success else None
+    if not outcome.status.is_success:
+        return None
+    if was_tried and keeps:
+        trial.place_again(outcome)
+    return outcome
 
+
+def _bounds(
+    scheduler: ProfileScheduler, trial: GroupTrial, group: GroupCycle, book: FitBook, parts: RowSets
+) -> tuple[IntArray, IntArray] | None:
+    """(n_placements,) how many pods of the group fit in each, at least and at most."""
+    counts = book.counts(scheduler, group.pods)
+    if counts is not None:
+        n_pods = counts.within_each(parts)
+        return n_pods, n_pods
+    room = None if trial.hides_demands else group_room(book.cluster, scheduler, group.pods, parts)
+    return None if room is None else room.bounds()
+
+
+def _settle(
+    scoring: CountedScores,
+    group: GroupCycle,
+    placements: Sequence[Placement],
+    parts: RowSets,
+    tried: _Tried,
+    counts: IntArray,
+    is_open: BoolArray,
+    is_sure: BoolArray,
+) -> bool:
+    """Tries the group in those placements about which there is a doubt and that may be the best: first in the one that
+    would have the highest score if all pods fitted, until no other would have as high a score as the best that is
+    known. What is found out goes into the arrays. False if it takes all of them to choose."""
+    n = len(group.pods)
+    if not all(getattr(plugin, "prefers_more_pods", False) for plugin, _ in scoring):
+        return False
+    while len(doubtful := np.flatnonzero(is_open & ~is_sure)):
+        places = np.flatnonzero(is_open)
+        totals = np.zeros(len(counts), dtype=np.int64)
+        totals[places] = _totals(scoring, group, parts, counts, places)
+        best_known = -1
+        if (is_open & is_sure & (counts == n)).any():  # else scores may be relative to less than all pods
+            best_known = int(totals[is_open & is_sure].max())
+        place = int(doubtful[totals[doubtful].argmax()])
+        if totals[place] < best_known:
+            is_open[doubtful] = False
+            return True
+        does_fit = tried.fits_whole(placements[place])
+        if does_fit is None:
+            return False
+        is_open[place], is_sure[place] = does_fit, True
+    return True
+
+
+def _totals(scoring: CountedScores, group: GroupCycle, parts: RowSets, counts: IntArray, places: RowArray) -> IntArray:
+    """Of these placements."""
+    if len(places) == len(counts):
+        return score_counted(scoring, group, CountedPlacements(group.pods, counts, parts, None))
+    return score_counted(scoring, group, CountedPlacements(group.pods, counts.take(places), parts, places))
+
+
+CountedScores = Sequence[tuple[CountedPlacementScore, int]]
+"""Plugins with their weights."""
 
 _FEW = 2
 """So many placements are tried without counting first."""
@@ -202,23 +273,48 @@ class _Tried:
         self._reasons = reasons
         self._outcomes: dict[str, GroupOutcome] = {}
 
+    def was_tried(self, placement: Placement) -> bool:
+        return placement.name in self._outcomes
+
+    def fits_whole(self, placement: Placement) -> bool | None:
+        """Whether all pods of the group find a node; None if only some do, and that is enough."""
+        outcome = self._trial.run(
+            self._group,
+            self._group.pods,
+            within=self._within(placement),
+            post_filter=False,
+            reasons=False,
+            stops_early=True,
+        )
+        if not outcome.status.is_success:
+            return False if outcome.status.is_rejected else None
+        if any(member.has_failed for member in outcome.members):
+            return None
+        self._keep(placement, outcome)
+        return True
+
     def outcome_in(self, placement: Placement, *, keeps: bool = False) -> GroupOutcome:
         known = self._outcomes.get(placement.name)
         if known is not None:
             return known
-        within = None if len(placement.rows) == self._n_nodes else placement.rows
         outcome = self._trial.run(
             self._group,
             self._group.pods,
-            within=within,
+            within=self._within(placement),
             post_filter=self._post_filter,
             reasons=self._reasons,
             keeps=keeps,
         )
+        self._keep(placement, outcome)
+        return outcome
+
+    def _within(self, placement: Placement) -> RowArray | None:
+        return None if len(placement.rows) == self._n_nodes else placement.rows
+
+    def _keep(self, placement: Placement, outcome: GroupOutcome) -> None:
         self._outcomes[placement.name] = outcome
         if self._tell is not None:
             self._tell(PlacementTried(self._group.key, placement.name, outcome))
-        return outcome
 
 
 def _best(scheduler: ProfileScheduler, group: GroupCycle, fitting: Sequence[_Fitting], cluster: Cluster) -> _Fitting:
@@ -268,9 +364,7 @@ def score_placements(profile: Profile, group: GroupCycle, proposed: Sequence[Pla
     return totals
 
 
-def score_counted(
-    plugins: Sequence[tuple[CountedPlacementScore, int]], group: GroupCycle, counted: CountedPlacements
-) -> IntArray:
+def score_counted(plugins: CountedScores, group: GroupCycle, counted: CountedPlacements) -> IntArray:
     """The same by plugins that need to know only how many pods find a node in each."""
     totals: IntArray = np.zeros(len(counted.counts), dtype=np.int64)
     for plugin, weight in plugins:
@@ -313,7 +407,7 @@ class FitBook:
     """Counts for groups of one cluster, one after another."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._kept: dict[PodSignature, _Rows] = {}
         self._parts: tuple[Sequence[Placement], RowSets] | None = None
 
@@ -325,7 +419,7 @@ class FitBook:
 
     def counts(self, scheduler: ProfileScheduler, pods: Sequence[PodInfo]) -> FitCounts | None:
         """None if it takes a trial to find out."""
-        cluster, first = self._cluster, pods[0]
+        cluster, first = self.cluster, pods[0]
         if not scheduler.has_only_in_tree_plugins or len(cluster.nodes) == 0:
             return None
         if len(cluster.nominations) and any(cluster.nominations.node_for(pod) for pod in pods):
@@ -347,9 +441,9 @@ class FitBook:
         signature, nodes_end = known.pod.signature, known.places.nodes
         kept = self._kept.pop(signature, None)
         if kept is None or kept.pod_class is not known or kept.nodes_end != nodes_end or kept.most < n_pods:
-            n = len(self._cluster.nodes)
+            n = len(self.cluster.nodes)
             most = n_pods if kept is None else max(n_pods, kept.most)
-            kept = _uncounted(self._cluster, known, known.layers.amounts.filters, most, known.layers.node.fits[:n])
+            kept = _uncounted(self.cluster, known, known.layers.amounts.filters, most, known.layers.node.fits[:n])
         self._kept[signature] = kept
         while len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]

@@ -56,6 +56,7 @@ class NewerTrial(GroupTrial):
         post_filter: bool = True,
         reasons: bool = True,
         keeps: bool = False,
+        stops_early: bool = False,
     ) -> GroupOutcome:
         trial, start = MemberTrial(group, within, False, reasons), self.n_placed
         needed, n_scheduled = _needed(self._cluster, group.key), self._n_scheduled(group)

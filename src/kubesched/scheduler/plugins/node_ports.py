@@ -30,6 +30,7 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import Scope
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import ContainerPort, Pod
 
@@ -70,6 +71,16 @@ class NodePorts:
             return Status.error(NO_STATE)
         return Status.unschedulable(REASON) if node.has_conflicting_ports(wanted.ports) else OK
 
+    def bound_group(self, room: GroupRoom) -> bool:
+        """Pods that want the same port do not share a node."""
+        conflicts = {
+            _overlap(one.pod.host_ports, other.pod.host_ports)
+            for one, other in room.pairs(lambda pod: tuple(map(_written, pod.host_ports)))
+        }
+        if True in conflicts:
+            room.limit_rows(1, None if False in conflicts else 1)
+        return True
+
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         pod_gone = ClusterEvent(EventResource.POD, ActionType.DELETE)
         node_added = ClusterEvent(EventResource.NODE, ActionType.ADD)
@@ -84,6 +95,10 @@ def _hint_after_pod_deleted(pod: PodInfo, old: object | None, _new: object | Non
         return Hint.SKIP
     freed = PodSignature(old, label_class=-1, affinity_class=-1).host_ports
     return Hint.QUEUE if _overlap(pod.host_ports, freed) else Hint.SKIP
+
+
+def _written(port: ContainerPort) -> tuple[int, str | None, str | None]:
+    return port.host_port, port.protocol, port.host_ip
 
 
 def _overlap(wanted: Iterable[ContainerPort], freed: Sequence[ContainerPort]) -> bool:

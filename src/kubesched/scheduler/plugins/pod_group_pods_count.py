@@ -16,6 +16,7 @@ _NONE = "no pods from pod group are assigned to any of the candidate placements"
 
 class PodGroupPodsCount:
     name: ClassVar[str] = "PodGroupPodsCount"
+    prefers_more_pods: ClassVar[bool] = True
 
     def __init__(self, _args: object, handle: Handle) -> None:
         self._handle = handle

@@ -18,6 +18,7 @@ import numpy as np
 from kubesched.framework.caching import ClaimQuestion, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -87,14 +88,9 @@ class VolumeRestrictions:
         return ()
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        claims = self.handle.objects.persistent_volume_claims
-        exclusive: set[str] = set()
-        for claim_name in _named_claims(pod.pod):
-            claim = claims.get(f"{pod.namespace}/{claim_name}")
-            if claim is None:
-                return PreFilterResult(Status.unresolvable(claim_not_found(claim_name)))
-            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
-                exclusive.add(claim_name)
+        exclusive = self._exclusive_claims(pod)
+        if isinstance(exclusive, Status):
+            return PreFilterResult(exclusive)
         users = sum(nodes.is_claim_used(f"{pod.namespace}/{name}") for name in exclusive)
         if users == 0 and not _restricted_volumes(pod.pod):
             return PreFilterResult(SKIP)
@@ -120,6 +116,32 @@ class VolumeRestrictions:
                 (READ_WRITE_ONCE_POD_CONFLICT, claim_taken & ~disk_taken, False),
             )
         )
+
+    def bound_group(self, room: GroupRoom) -> bool:
+        """Claims and disks that are for one pod keep others of the group away only if they share them."""
+        named: set[str] = set()
+        for kind in room.kinds:
+            if _restricted_volumes(kind.pod.pod):
+                return False
+            names = self._exclusive_claims(kind.pod)
+            if isinstance(names, Status):
+                return False
+            if names and (kind.n_pods > 1 or not named.isdisjoint(names)):
+                return False
+            named |= names
+        return True
+
+    def _exclusive_claims(self, pod: PodInfo) -> set[str] | Status:
+        """The names of those that only one pod may use."""
+        claims = self.handle.objects.persistent_volume_claims
+        exclusive: set[str] = set()
+        for claim_name in _named_claims(pod.pod):
+            claim = claims.get(f"{pod.namespace}/{claim_name}")
+            if claim is None:
+                return Status.unresolvable(claim_not_found(claim_name))
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
+                exclusive.add(claim_name)
+        return exclusive
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return (

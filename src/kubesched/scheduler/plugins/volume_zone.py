@@ -17,6 +17,7 @@ import numpy as np
 from kubesched.framework.caching import ClaimQuestion, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -92,6 +93,10 @@ class VolumeZone:
         for topology in cycle.get(ZonesOfVolumes).topologies:
             elsewhere |= ~_in_topology(nodes, topology)
         return Verdicts.reject(elsewhere & _has_topology_label(nodes), ZONE_CONFLICT, unresolvable=True)
+
+    def bound_group(self, _room: GroupRoom) -> bool:
+        """Where bound volumes are does not depend on pods."""
+        return True
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         changed = ActionType.ADD | ActionType.UPDATE

@@ -75,7 +75,7 @@ def test_counted_scores_are_those_of_the_placements(
 ) -> None:
     nodes = PlacedGroups({}, _OTHER).nodes
     rows = [np.array(part, dtype=np.intp) for part in parts]
-    counted = CountedPlacements(info, np.array(counts[: len(parts)]), RowSets(rows), np.arange(len(parts)))
+    counted = CountedPlacements([info] * 20, np.array(counts[: len(parts)]), RowSets(rows), np.arange(len(parts)))
     scores = counted_placement_scores(specs, nodes, counted)
     one_by_one = [
         placement_score(specs, nodes, placement(part, *([(info, part[0])] * n)))
@@ -91,6 +91,6 @@ def test_counted_scores_do_not_run_over() -> None:
         handle.cluster.put(node(name, status=huge))
     info = pod_info("x", containers=_containers(cpu="0", memory=str(2**59)))
     rows = np.array([5, 6], dtype=np.intp)
-    counted = CountedPlacements(info, np.array([3]), RowSets([rows]), np.arange(1))
+    counted = CountedPlacements([info] * 3, np.array([3]), RowSets([rows]), np.arange(1))
     assert counted_placement_scores([_MEMORY], handle.nodes, counted).tolist() == [75]
     assert placement_score([_MEMORY], handle.nodes, placement([5, 6], *([(info, 5)] * 3))) == 75

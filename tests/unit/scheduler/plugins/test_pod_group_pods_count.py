@@ -44,6 +44,6 @@ def test_no_pods_at_all_are_an_error() -> None:
 def test_counted_pods_score_as_placed_ones(n_scheduled: int) -> None:
     plugin = PodGroupPodsCount(None, PlacedGroups({f"p{i}": "a" for i in range(n_scheduled)}))  # type: ignore[arg-type]
     counts, rows = [3, 7, 5], [np.array([row]) for row in (0, 1, 2)]
-    counted = CountedPlacements(pod_info("x"), np.array(counts), RowSets(rows), np.arange(3))
+    counted = CountedPlacements([pod_info("x")] * max(counts), np.array(counts), RowSets(rows), np.arange(3))
     raw = [plugin.score_placement(_GROUP, placement([0], *[(pod_info("x"), 0)] * n)) for n in counts]
     assert plugin.score_counted(_GROUP, counted).tolist() == plugin.normalize_placement_scores(_GROUP, raw)

@@ -31,6 +31,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.events import Hint, Subjects
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import AffinityTerm, compile_pod_affinity
 from kubesched.framework.pod_subjects import ANY_NAMESPACE, of_changed_pod, selected
@@ -40,6 +41,7 @@ from kubesched.k8s.model.core import Namespace, Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config.plugin_args import InterPodAffinityArgs
 from kubesched.scheduler.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
+from kubesched.scheduler.plugins.inter_pod_affinity.group_bounds import bound_by_terms
 from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import UNLABELLED, ScopedTerm, TermIndex, errors_in, scoped
 
@@ -106,6 +108,9 @@ class InterPodAffinity:
         if state is None:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
         return state.verdicts(nodes)
+
+    def bound_group(self, room: GroupRoom) -> bool:
+        return bound_by_terms(room, self.scoped, self._handle.namespace_labels(room.kinds[0].pod.namespace))
 
     # -- preferred terms -----------------------------------------------------------------------------------------------
 

@@ -64,6 +64,11 @@ class AffinityFilterState:
         """Whether every node will do, so that there is nothing to filter."""
         return not self._toward and not self._away and self._unwelcoming.n_pods == 0
 
+    @property
+    def finds_matching_pods(self) -> bool:
+        """Whether there are pods that the pod wants to be near, anywhere."""
+        return self._wanted.n_pods > 0
+
     def follow(self, changes: Iterable[PodChange]) -> bool:
         """Pods came and went. False if there was nothing to filter and now there is, or the other way round: what has
         nothing to filter is left out, and does not hear of nominated pods either."""

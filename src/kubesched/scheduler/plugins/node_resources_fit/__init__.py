@@ -32,15 +32,17 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import Scope
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.groups import CountedPlacements, GroupCycle, PlacementAssignments
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.requests import PODS, node_units, pod_resources
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units, pod_resources
 from kubesched.k8s.model.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
+from kubesched.scheduler.plugins.node_resources_fit.group_bounds import bound_by_amounts
 from kubesched.scheduler.plugins.node_resources_fit.scoring import (
     NodeScore,
     counted_placement_scores,
@@ -108,6 +110,9 @@ class NodeResourcesFit:
         demands = cycle.find(PodDemands)
         return Status.error(NO_FILTER_STATE) if demands is None else demands.status(node)
 
+    def bound_group(self, room: GroupRoom) -> bool:
+        return bound_by_amounts(room)
+
     def pre_score(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> Status:
         """Always scores, also a pod that asks for nothing: with the defaults it asks for something."""
         cycle.put(self._resources_for(pod))
@@ -126,6 +131,11 @@ class NodeResourcesFit:
 
     def score_placement(self, group: GroupCycle, proposed: PlacementAssignments) -> int:
         return placement_score(self._args.scoring_strategy.resources, self._handle.nodes, proposed)
+
+    @property
+    def prefers_more_pods(self) -> bool:
+        """Not so where a resource counts only if it is asked for."""
+        return all(spec.name in (CPU, MEMORY) for spec in self._args.scoring_strategy.resources)
 
     def score_counted(self, _group: GroupCycle, counted: CountedPlacements) -> IntArray:
         return counted_placement_scores(self._args.scoring_strategy.resources, self._handle.nodes, counted)

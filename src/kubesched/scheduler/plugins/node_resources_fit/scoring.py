@@ -209,10 +209,8 @@ def counted_placement_scores(specs: Sequence[ResourceSpec], nodes: NodeTable, co
     """(n_placements,) the same for each."""
     total: IntArray = np.zeros(len(counted.counts), dtype=np.int64)
     weights: IntArray | int = 0
-    most = int(counted.counts.max())
     for spec in specs:
-        amount = counted.pod.resources.container_requests.get(spec.name, 0)
-        asked = counted.counts * amount if amount < _LARGE // max(most, 1) else counted.counts.astype(object) * amount
+        asked = counted.asked(spec.name)
         allocatable = counted.kept_sums(f"allocatable {spec.name}", nodes.allocatable(spec.name), MAX_NODE_SCORE)
         requested = asked + counted.sums(_requested(nodes, spec.name), MAX_NODE_SCORE)
         used = np.minimum(requested, allocatable) * MAX_NODE_SCORE

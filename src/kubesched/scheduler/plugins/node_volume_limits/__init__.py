@@ -19,6 +19,7 @@ import numpy as np
 from kubesched.framework.caching import ClaimQuestion, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -189,6 +190,25 @@ class NodeVolumeLimits:
         if not crowded.any() and not errors:
             return ACCEPT_ALL
         return Verdicts((TOO_MANY_VOLUMES,), crowded[np.newaxis, :], np.zeros_like(crowded), errors)
+
+    def bound_group(self, room: GroupRoom) -> bool:
+        """Every pod is taken to bring all of its volumes, shared ones as well."""
+        most: Counter[str] = Counter()
+        for kind in room.kinds:
+            wanted = kind.cycle.find(WantedVolumes)
+            if wanted is None:
+                continue
+            if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
+                return False
+            most |= _by_driver(wanted.with_csi_node)
+        if self._ledger.broken:
+            return False
+        for driver, count in most.items():
+            limits = self._limits.of(driver)
+            if limits is not None:
+                free = (limits - self._ledger.held(driver)[: len(limits)]) // count
+                room.limit_rows(np.where(limits == NO_LIMIT, room.n_pods, free), None)
+        return True
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return (

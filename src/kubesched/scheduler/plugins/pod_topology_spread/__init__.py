@@ -25,6 +25,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.events import Hint, Subjects
+from kubesched.framework.group_room import GroupRoom
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_subjects import of_changed_pod, selected
 from kubesched.framework.results import Scores
@@ -56,6 +57,7 @@ class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope] = Scope.CLUSTER
+    reopens: ClassVar[bool] = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._source = ConstraintSource(
@@ -101,6 +103,10 @@ class PodTopologySpread:
         if state is None:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
         return state.verdicts(nodes)
+
+    def bound_group(self, room: GroupRoom) -> bool:
+        states = [state for kind in room.kinds if (state := kind.cycle.find(SpreadFilterState)) is not None]
+        return not states or (len(states) == len(room.kinds) and states[0].bound(room, states[1:]))
 
     # -- soft constraints ----------------------------------------------------------------------------------------------
 

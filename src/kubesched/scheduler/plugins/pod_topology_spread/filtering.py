@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from kubesched.framework.caching import PodChange
+from kubesched.framework.group_room import GroupRoom, PlacementDomains
 from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
@@ -126,9 +129,68 @@ class ConstraintDomains:
         most: IntArray = np.maximum(np.minimum(full, lowest + self.constraint.max_skew), counts) - counts
         return most
 
+    def limit(self, room: IntArray) -> SpreadLimit | None:
+        """For pods of a group that are all counted here, where nodes have room for so many; None if a node has that
+        counts nowhere."""
+        if room[~self._eligible].any():
+            return None
+        lowest = 0 if self._too_few else None
+        return SpreadLimit(
+            self._codes, self._counts, self._populated, self.constraint.max_skew, self._global_minimum(), lowest
+        )
+
+    def is_open_to_more(self) -> BoolArray | None:
+        """(n_rows,) where the constraint would let a pod in, as things are now; None for everywhere."""
+        too_many = self.too_many(self._codes)
+        return None if too_many is None else ~too_many
+
+    def is_as_in(self, other: ConstraintDomains) -> bool:
+        """Whether the same nodes count."""
+        return np.array_equal(self._eligible, other._eligible)
+
     def _global_minimum(self) -> int:
         """Matching pods in the emptiest domain; with fewer domains than asked for, one is taken to be empty."""
         return 0 if self._too_few else self._lowest
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLimit:
+    """Of pods of a group that all count: how many each domain takes, as long as the placement is full."""
+
+    codes: CodeArray
+    counts: IntArray
+    """By code, with one entry more for nodes that are in no domain."""
+    populated: BoolArray
+    max_skew: int
+    lowest_now: int
+    lowest: int | None
+    """What the emptiest domain holds, if that is known whatever comes."""
+    is_for_each: ClassVar[bool] = True
+
+    def most(self, domains: PlacementDomains, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray] | None:
+        """As `ConstraintDomains.taken`: in the end the emptiest domain has no more room, and the others are full, too,
+        or hold as many more as they may."""
+        elsewhere = domains.lowest_elsewhere(self.counts, self.populated, _NO_DOMAIN)
+        if elsewhere is None:
+            return None
+        return self._taken(domains, low, elsewhere), self._taken(domains, high, elsewhere)
+
+    def least_most(self, domains: PlacementDomains, low: IntArray) -> IntArray:
+        held = self.counts.take(domains.codes)
+        return self._up_to(self.lowest_now + self.max_skew, held, low, domains)
+
+    def _taken(self, domains: PlacementDomains, room: IntArray, elsewhere: IntArray) -> IntArray:
+        held = self.counts.take(domains.codes)
+        if self.lowest is not None:
+            return self._up_to(self.lowest + self.max_skew, held, room, domains)
+        lowest = elsewhere.copy()
+        full = np.where(self.populated.take(domains.codes), held + room, _NO_DOMAIN)
+        np.minimum.at(lowest, domains.parts, full)
+        return self._up_to(lowest.take(domains.parts) + self.max_skew, held, room, domains)
+
+    def _up_to(self, top: IntArray | int, held: IntArray, room: IntArray, domains: PlacementDomains) -> IntArray:
+        taken = np.maximum(np.minimum(held + room, top), held) - held
+        return np.where(domains.codes == MISSING, 0, taken)
 
 
 class SpreadFilterState:
@@ -164,6 +226,27 @@ class SpreadFilterState:
         for numbers, row, by in self._counted.among(changes):
             for number in numbers:
                 self._domains[number].change(row, by)
+
+    def bound(self, room: GroupRoom, others: Sequence[SpreadFilterState]) -> bool:
+        """What the constraints leave of the room, if they are the same for all pods of the group, and count them all or
+        none; `others` is what was found out for the others."""
+        if any(other.constraints != self.constraints for other in others):
+            return False
+        kinds = room.representatives(lambda pod: pod.signature.label_class)
+        room.limit_to(with_all_keys(self.constraints, room.nodes))
+        for number, domains in enumerate(self._domains):
+            if any(not domains.is_as_in(other._domains[number]) for other in others):
+                return False
+            selector = domains.constraint.selector
+            counted = {selector.matches(kind.pod.labels) and not selector.is_everything for kind in kinds}
+            if counted == {False}:
+                room.limit_to(domains.is_open_to_more())  # it stays so: none of them counts
+                continue
+            limit = domains.limit(room.high)
+            if limit is None or len(counted) > 1:
+                return False
+            room.limit_domains(limit)
+        return True
 
     @property
     def only_domains(self) -> ConstraintDomains | None:

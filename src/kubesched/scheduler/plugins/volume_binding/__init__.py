@@ -23,6 +23,7 @@ from kubesched.framework.caching import ClaimQuestion, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
+from kubesched.framework.group_room import GroupKind, GroupRoom
 from kubesched.framework.handle import Handle, Objects
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -159,6 +160,14 @@ class VolumeBinding:
         if state.findings is None:
             state.findings = self._finder.find(nodes.whole, self._handle.objects, state.claims or PodClaims())
         return state.findings.verdicts(nodes.rows)
+
+    def bound_group(self, room: GroupRoom) -> bool:
+        """As long as no pod may take a volume that another one would have got, they do not concern each other."""
+        return all(map(self._takes_nothing, room.kinds))
+
+    def _takes_nothing(self, kind: GroupKind) -> bool:
+        claims = kind.cycle.get(VolumesOfPod).claims
+        return claims is None or not claims.delayed or self.question_of(kind.pod) is not None
 
     def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         return SKIP
