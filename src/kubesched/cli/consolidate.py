@@ -6,10 +6,12 @@ Next: `kubesched.planning.consolidate`, which searches.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import shown_steps, told_in_a_line
+from kubesched.cli.output import say_warning, shown_steps, told_in_a_line
 from kubesched.cli.planning import (
     AskedCluster,
     asked_catalogue,
@@ -25,6 +27,12 @@ from kubesched.cli.planning import (
     spot_option,
 )
 from kubesched.cli.scenario import SPAN, jobs_option
+
+if TYPE_CHECKING:
+    from kubesched.cli.scheduler_choice import ChosenScheduler
+    from kubesched.planning.consolidate.report import ConsolidationReport
+    from kubesched.planning.consolidate.timeline import StepTimeline
+    from kubesched.simulator.loading import SimulationInput
 
 
 class Percentage(click.ParamType[float]):
@@ -89,11 +97,14 @@ class Percentage(click.ParamType[float]):
 @click.option(
     "--at", metavar="TIME", help="What time it is (RFC 3339), for schedules of NodePools and how old pods are."
 )
+@click.option("--timeline", is_flag=True, help="Play the steps in virtual time: how long they take, and who waits.")
+@click.option("--boot", type=SPAN, default="60s", show_default=True, help="With --timeline: launch to ready node.")
+@click.option("--write-scenario", metavar="FILE", help="Write the played steps as a scenario, for kubesched simulate.")
 @selection_options("Remove only nodes with these labels: pool=spot.", "Do not remove nodes with these labels.")
 @keep_option
 @runs_options()
 @jobs_option
-@report_options(("steps", "moves", "kept", "nodes", "pods", "blockers"))
+@report_options(("steps", "moves", "kept", "nodes", "timeline", "pods", "blockers"))
 @click.option(
     "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node can go, or not the one named by --node."
 )
@@ -119,6 +130,9 @@ def consolidate(
     at: str | None,
     nodes: str,
     exclude_nodes: str,
+    timeline: bool,
+    boot: float,
+    write_scenario: str | None,
     keep: tuple[str, ...],
     seeds: int,
     orders: int,
@@ -133,7 +147,9 @@ def consolidate(
     kubesched consolidate -f dump.json
     kubesched consolidate -f dump.json --catalogue aws.json --policy best,karpenter
     kubesched consolidate -f dump.json --node worker-7
+    kubesched consolidate -f dump.json --parallel 3 --timeline
     """
+    from kubesched.cli.files import check_place
     from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationRequest
     from kubesched.planning.consolidate.dry_run import dry_run
     from kubesched.planning.consolidate.rules import DrainFlags
@@ -160,7 +176,10 @@ def consolidate(
             NodeSelection(nodes, exclude_nodes),
             Runs(asked.seed, seeds, orders),
         )
-        world = asked.world("consolidate", keeps_classes=None)
+        if write_scenario is not None:
+            check_place(write_scenario)
+        given, chosen = asked.read()
+        world = asked.world_of(given, chosen, "consolidate", keeps_classes=None)
         catalogue = asked_catalogue(catalogues, prices, world.node_makers)
         if asked_nodes:
             asked_about = dry_run(Consolidation(world, catalogue, request), world, asked_nodes, rules)
@@ -171,10 +190,40 @@ def consolidate(
                 report = Consolidation(
                     world, catalogue, request, is_interrupted=is_interrupted, told=told, jobs=jobs
                 ).report()
+            if timeline or write_scenario is not None:
+                report = replace(report, timeline=_played(report, given, chosen, asked, boot, keep))
             print_report(report, output, table)
+            if write_scenario is not None:
+                _write_scenario(report, write_scenario)
             can_go = bool(report.steps)
             is_unknown = report.verdicts.are_split or (not can_go and report.stopped in ("time", "interrupted"))
     end(is_asked=is_exit_code, is_yes=can_go, is_undecided=is_unknown)
+
+
+def _played(
+    report: ConsolidationReport,
+    given: SimulationInput,
+    chosen: ChosenScheduler,
+    asked: AskedCluster,
+    boot_s: float,
+    keep: tuple[str, ...],
+) -> StepTimeline:
+    from kubesched.planning.consolidate.timeline import played
+    from kubesched.simulator.options import SimulationOptions
+
+    options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
+    steps, rounds = report.steps, report.rounds
+    return played(given, steps, rounds, chosen.config, options, registry=chosen.registry, boot_s=boot_s, keep=keep)
+
+
+def _write_scenario(report: ConsolidationReport, filename: str) -> None:
+    from kubesched.cli.files import write_files
+    from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+
+    if report.timeline is None or not report.steps:
+        say_warning(f"{filename} is not written: there are no steps")
+        return
+    write_files({filename: plain_yaml(report.timeline.scenario()).encode()})
 
 
 def _time(at: str | None, asked: AskedCluster) -> float | None:

@@ -75,10 +75,15 @@ class AskedCluster:
 
     def world(self, command: str, *, keeps_classes: bool | None = True) -> LoadedWorld:
         """The cluster at rest, for trials by today's scheduler."""
+        return self.world_of(*self.read(), command, keeps_classes=keeps_classes)
+
+    def world_of(
+        self, given: SimulationInput, chosen: ChosenScheduler, command: str, *, keeps_classes: bool | None = True
+    ) -> LoadedWorld:
+        """Of what was read."""
         from kubesched.simulator.expansion import expand
         from kubesched.simulator.trial import LoadedWorld
 
-        given, chosen = self.read()
         if chosen.emulation is not None:
             raise click.UsageError(f"--emulate is not for {command}: pods are placed by today's scheduler")
         expanded = expand(given, self.seed)

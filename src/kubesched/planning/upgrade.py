@@ -16,7 +16,7 @@ from kubesched.k8s.loaded_cluster import Document, Objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import Span, span_s
-from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its_node
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.older.config import Emulation
 from kubesched.planning.catalogue import Catalogue, MachineOffer, NodePrices, Option, Pool
 from kubesched.planning.catalogue_files import GivenCatalogue
@@ -39,6 +39,7 @@ from kubesched.planning.rolling_upgrade import (
 )
 from kubesched.planning.several_runs import Run, Runs, in_order
 from kubesched.planning.upgrade_report import KeptRoom, UpgradeOutcome, UpgradeReport, UpgradeRun
+from kubesched.planning.waits import is_of_its_node, waited_s, waiting_over_time
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.guesses import extender_guess
 from kubesched.simulator.ledger import PodRecord
@@ -331,12 +332,12 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
     records = [one for one in everybody if not is_headroom(one.key)]
     there = set(names)
     drained = [one for one in records if one.cause.startswith("drained from ") or one.cause == FORCED]
-    n_pods = sum(1 for one in records if _was_on(one, there) and not _belongs_to_its_node(one))
-    later = [one for one in records if one.created_s > BEGINS_AT_S and not _belongs_to_its_node(one)]
+    n_pods = sum(1 for one in records if _was_on(one, there) and not is_of_its_node(one))
+    later = [one for one in records if one.created_s > BEGINS_AT_S and not is_of_its_node(one)]
     end_s = cluster.clock.elapsed_s
     waiting = [one for one in later if one.scheduled_s is None and not one.is_gone]
     finished_s = rolling.finished_s
-    pending = _waiting_over_time(later, end_s)
+    pending = [(at_s - BEGINS_AT_S, n) for at_s, n in waiting_over_time(later, end_s)]
     return UpgradeOutcome(
         strategy=rolling.strategy,
         n_nodes=len(names),
@@ -348,7 +349,7 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
         moves=len(drained),
         forced=sum(one.cause == FORCED for one in drained),
         most_pending=max((n for _, n in pending), default=0),
-        longest_wait_s=round(max((_waited_s(one, end_s) for one in later), default=0.0), 3),
+        longest_wait_s=round(max((waited_s(one, end_s) for one in later), default=0.0), 3),
         waiting=tuple(sorted(one.key for one in waiting)),
         peak_nodes=rolling.peak_nodes,
         extra_node_hours=round(rolling.extra_node_s / 3600, 6),
@@ -377,30 +378,6 @@ def _room(records: Sequence[PodRecord]) -> KeptRoom:
 def _was_on(record: PodRecord, names: set[str]) -> bool:
     placed_s = 0.0 if record.was_there else record.scheduled_s
     return record.node in names and placed_s is not None and placed_s <= BEGINS_AT_S
-
-
-def _belongs_to_its_node(record: PodRecord) -> bool:
-    return record.workload.partition(" ")[0] in NODE_BOUND_OWNERS
-
-
-def _waited_s(record: PodRecord, end_s: float) -> float:
-    until_s = record.scheduled_s if record.scheduled_s is not None else record.ended_s
-    return (end_s if until_s is None else until_s) - record.created_s
-
-
-def _waiting_over_time(records: Iterable[PodRecord], end_s: float) -> list[tuple[float, int]]:
-    """How many pods wait since when, of those that wait longer than an instant."""
-    changes: Counter[float] = Counter()
-    for record in records:
-        waited_s = _waited_s(record, end_s)
-        if waited_s > 0:
-            changes[record.created_s] += 1
-            changes[record.created_s + waited_s] -= 1
-    found, n = [], 0
-    for at_s in sorted(changes):
-        n += changes[at_s]
-        found.append((at_s - BEGINS_AT_S, n))
-    return found
 
 
 def _timeline(

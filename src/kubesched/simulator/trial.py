@@ -104,6 +104,7 @@ class LoadedWorld:
         """NodePools and the like, for questions about which nodes may come and go."""
         if keeps_classes is None:
             keeps_classes = len({id(info.signature) for info in self.cluster.placed.values()}) <= _FEW_KINDS
+        self.tie_break, self.seed = tie_break, seed
         self._ties = ByName() if tie_break == "name" else Seeded(seed)
         self._schedulers = build_schedulers(
             self.cluster, self.config, self._ties, registry=registry, keeps_classes=keeps_classes

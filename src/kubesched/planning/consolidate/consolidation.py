@@ -24,7 +24,7 @@ from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.requests import CPU, MEMORY
-from kubesched.k8s.model.times import instant_s
+from kubesched.k8s.model.times import Span, instant_s, span_s
 from kubesched.planning.catalogue import NANOS, POOL, Catalogue, NodePrices
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
@@ -49,6 +49,7 @@ from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode,
 from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules, KeepReason, RestingBudgets, seen_at_s
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
+from kubesched.planning.consolidate.timeline import played
 from kubesched.planning.headroom import keep_free, told
 from kubesched.planning.new_nodes import daemon_makers
 from kubesched.planning.node_groups import ALL_NODES, NodeSelection, group_of, nodes_of
@@ -58,9 +59,10 @@ from kubesched.planning.resting_workloads import PodOwners
 from kubesched.planning.several_runs import ONE_RUN, Run, Runs, shuffled
 from kubesched.planning.spare_one import spared_by
 from kubesched.simulator.guesses import Guess
+from kubesched.simulator.library import fresh_cluster
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.many_runs import spread_over
-from kubesched.simulator.options import several
+from kubesched.simulator.options import SimulationOptions, several
 from kubesched.simulator.trial import LoadedWorld
 
 Search = Callable[[ConsolidationState], None]
@@ -151,6 +153,8 @@ def consolidate(
     seeds: int = 1,
     orders: int = 1,
     jobs: int = 1,
+    timeline: bool = False,
+    boot: Span = 60.0,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -171,6 +175,7 @@ def consolidate(
     `nodes` and `exclude_nodes` are label selectors of nodes that may, or may not, go. `keep` is room that stays free:
     `20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers; with `n-1:zone`, any one zone can still be lost.
     With several `seeds` and `orders` of arrival, the steps hold in each of these runs. `jobs` is a number of processes.
+    With `timeline`, the steps are played in virtual time, with machines that are ready `boot` after their launch.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins, class_cache=None)
@@ -194,7 +199,23 @@ def consolidate(
         Runs(seed, seeds, orders),
     )
     machines = None if catalogue is None else beside_cluster(read_machines(catalogue), world.node_makers)
-    return Consolidation(world, machines, request, jobs=jobs).report()
+    report = Consolidation(world, machines, request, jobs=jobs).report()
+    if not timeline:
+        return report
+    asked, options = fresh_cluster(world), SimulationOptions(seed=world.seed, tie_break=world.tie_break)
+    return replace(
+        report,
+        timeline=played(
+            asked.given,
+            report.steps,
+            report.rounds,
+            asked.config,
+            options,
+            registry=asked.registry,
+            boot_s=span_s(boot),
+            keep=request.keep,
+        ),
+    )
 
 
 class Consolidation:

@@ -13,9 +13,11 @@ from kubesched.planning.catalogue import HOURS_A_MONTH, NANOS, money
 from kubesched.planning.consolidate.removal import PodMove
 from kubesched.planning.consolidate.rules import KeepReason
 from kubesched.planning.consolidate.state import ConsolidationStep
+from kubesched.planning.consolidate.timeline import StepTimeline
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.report_text import readable_span
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
 
@@ -37,6 +39,12 @@ _NODE_COLUMNS = {
     **dict.fromkeys(("name", "zone", "pool", "fate"), TEXT),
     **dict.fromkeys(("cpu_allocatable_milli", "cpu_before_milli", "cpu_requested_milli"), INT),
     **dict.fromkeys(("memory_allocatable_bytes", "memory_before_bytes", "memory_requested_bytes"), INT),
+}
+_TIMELINE_COLUMNS = {
+    "step": INT,
+    "round": INT,
+    "delete": TEXT,
+    **dict.fromkeys(("began_s", "drained_s", "ended_s"), FLOAT),
 }
 _KEPT_COLUMNS = {"node": TEXT, "reason": TEXT, "pod": TEXT, "text": TEXT}
 
@@ -88,6 +96,8 @@ class ConsolidationReport(AnsweredReport):
     nodes: tuple[NodeBeforeAfter, ...] = ()
     savings_by_run: tuple[int, ...] = ()
     """With several seeds or orders: what the steps of each run would save there. Those reported hold in all of them."""
+    timeline: StepTimeline | None = None
+    """The steps as played in virtual time, if that was asked for."""
     asked: Provenance = field(default=UNASKED, compare=False, repr=False)
 
     command: ClassVar[str] = "kubesched consolidate"
@@ -141,6 +151,7 @@ class ConsolidationReport(AnsweredReport):
             "moves": ColumnTable(_MOVE_COLUMNS, moves),
             "kept": ColumnTable(_KEPT_COLUMNS, kept),
             "nodes": ColumnTable(_NODE_COLUMNS, [_node_row(one) for one in self.nodes]),
+            **({} if self.timeline is None else {"timeline": _timeline_table(self.timeline, self.rounds)}),
         }
 
     def _step_rows(self) -> list[tuple[Any, ...]]:
@@ -179,6 +190,7 @@ class ConsolidationReport(AnsweredReport):
                 for k in self.kept
             ],
             "other_policies": {name: saving / NANOS for name, saving in self.others.items()},
+            "timeline": None if self.timeline is None else self.timeline.to_dict(),
             "assumptions": list(self.assumptions),
         }
 
@@ -223,7 +235,16 @@ def _node_row(one: NodeBeforeAfter) -> tuple[str | int | None, ...]:
     return one.node, one.zone or None, one.pool or None, one.fate, *amounts
 
 
+def _timeline_table(timeline: StepTimeline, rounds: tuple[int, ...]) -> ColumnTable:
+    rows = [
+        (number, turn, " ".join(one.delete), one.began_s, one.drained_s, one.ended_s)
+        for number, (one, turn) in enumerate(zip(timeline.steps, rounds, strict=True), 1)
+    ]
+    return ColumnTable(_TIMELINE_COLUMNS, rows)
+
+
 _STEPS_SHOWN = 12
+_WAITS_SHOWN = 3
 _KEPT_SHOWN = 8
 _NAMES = {"best": "This search", "karpenter": "Karpenter", "cluster-autoscaler": "Cluster Autoscaler"}
 
@@ -250,6 +271,7 @@ def render_consolidation(report: ConsolidationReport, style: Style) -> str:
     sections = [
         [style.painted(tone, headline(report)), *_beside(report)],
         _step_section(report, style),
+        _time_section(report, style),
         _kept_section(report, style),
         [style.heading("Assumptions"), *(f"  {text}" for text in report.assumptions)],
     ]
@@ -304,6 +326,43 @@ def _step_section(report: ConsolidationReport, style: Style) -> list[str]:
     if style.wide:
         lines += ["", style.heading("Moves"), *_moves(report)]
     return lines
+
+
+def _time_section(report: ConsolidationReport, style: Style) -> list[str]:
+    timeline = report.timeline
+    if timeline is None or not report.steps:
+        return []
+    if timeline.duration_s is not None:
+        said = f"In {readable_span(timeline.duration_s)}"
+        tone = Tone.GOOD
+    else:
+        n_done = sum(one.ended_s is not None for one in timeline.steps)
+        said = f"Played, the steps do not finish ({n_done} of {len(timeline.steps)} are done)"
+        tone = Tone.BAD
+    waited = counted(timeline.most_pending, "pod")
+    longest = f"for {readable_span(timeline.longest_wait_s)} at most" if timeline.waits else ""
+    told = f"{waited} at a time without a node, {longest}" if timeline.waits else "no pod waited for a node"
+    lines = [style.painted(tone, f"{said}: {told}.")]
+    rows = [
+        [str(number), ", ".join(one.delete), *map(_moment, (one.began_s, one.drained_s, one.ended_s))]
+        for number, one in enumerate(timeline.steps, 1)
+    ]
+    header = ["STEP", "NODES", "BEGINS", "DRAINED FROM", "GONE"]
+    lines += table(header, rows[: style.most(_STEPS_SHOWN)], indent=2, n_left=2)
+    for key, wait_s in timeline.waits[: style.most(_WAITS_SHOWN)]:
+        lines.append(f"  {key} waited {readable_span(wait_s)}.")
+    for name, pods in timeline.blocked:
+        text = f"{name} is never empty: {listed(pods, 5)} cannot be evicted."
+        lines += wrapped(text, indent=2, hanging=2, width=style.width)
+    if timeline.pending:
+        lines += wrapped(
+            f"Without a node in the end: {listed(timeline.pending, 5)}.", indent=2, hanging=2, width=style.width
+        )
+    return [style.heading("In virtual time"), *lines]
+
+
+def _moment(at_s: float | None) -> str:
+    return "-" if at_s is None else readable_span(at_s)
 
 
 def _moves(report: ConsolidationReport) -> list[str]:
