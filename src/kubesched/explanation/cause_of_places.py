@@ -253,6 +253,7 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
     label = fact.fields["label"]
     alternatives = [f for f in _distinct(scene.facts(CauseKind.NODE_AFFINITY)) if f.fields.get("label") == label]
     asked = any_of([asked_text(f) for f in alternatives[:VALUES_SHOWN]]) if "term" in fact.fields else asked_text(fact)
+    asked += _by_runtime_class(scene, label)
     values = _label_values(scene.cluster, label)
     wanted = _wanted_value(fact)
     if label in NAME_LABELS:
@@ -292,6 +293,14 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
         remedy = f"Did you mean {meant}? Correct it" if meant else "Label the nodes that should take it"
         remedy += ", or drop it."
     return scene.cause(CauseKind.NODE_AFFINITY, text, remedy, label=label, wanted=wanted, meant=meant)
+
+
+def _by_runtime_class(scene: Scene, label: str) -> str:
+    """Whoever wrote the pod did not ask for that."""
+    name = scene.pod.spec.runtime_class_name or ""
+    runtime = scene.cluster.objects.runtime_classes.get(name)
+    selector = runtime.scheduling.node_selector if runtime is not None and runtime.scheduling is not None else None
+    return f" (of its RuntimeClass {name})" if label in (selector or {}) else ""
 
 
 def _all_of_them(n_nodes: int) -> str:

@@ -10,6 +10,7 @@ vectors (tests/vectors/older/FORMAT.md): only what such a scheduler knew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +23,11 @@ from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.core import Pod, PriorityClass
+from kubesched.k8s.model.core import Pod, PriorityClass, RuntimeClass
 from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
-from kubesched.k8s.workloads.admission import AdmissionError, with_defaults, with_priority
+from kubesched.k8s.workloads.admission import AdmissionError, with_defaults, with_priority, with_runtime_class
 from kubesched.older.config import Emulation, emulate
 from kubesched.older.config.emulated import RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
@@ -137,10 +138,11 @@ def build_cluster(found: manifests.Manifests) -> Cluster:
     and field."""
     cluster = Cluster()
     classes = {item.name: item for item in found.objects if isinstance(item, PriorityClass)}
+    runtimes = {item.name: item for item in found.objects if isinstance(item, RuntimeClass)}
     with collector_paused():
         for item in Cluster.in_order(found.objects):
             try:
-                cluster.put(_admitted(item, classes))
+                cluster.put(_admitted(item, classes, runtimes))
             except AmountError as problem:
                 where = f"{type(item).__name__} {item.key}"
                 text = str(problem) if isinstance(problem, AmountError) else f"spec.affinity: {problem}"
@@ -148,12 +150,18 @@ def build_cluster(found: manifests.Manifests) -> Cluster:
     return cluster
 
 
-def _admitted(item: KubeObject, classes: Mapping[str, PriorityClass]) -> KubeObject:
-    """A pod that no API server has seen yet is as one would store it: requests from limits, host ports, label keys; and
-    with the priority that it would get. One whose class is missing has none."""
+def _admitted(
+    item: KubeObject, classes: Mapping[str, PriorityClass], runtimes: Mapping[str, RuntimeClass]
+) -> KubeObject:
+    """A pod that no API server has seen yet is as one would store it: requests from limits, host ports, label keys,
+    what its runtime class adds; and with the priority that it would get. One whose class is missing has none."""
     if not isinstance(item, Pod):
         return item
-    pod = item if item.metadata.uid else with_defaults(item)
+    pod = item
+    if not item.metadata.uid:
+        with suppress(AdmissionError):
+            pod = with_runtime_class(pod, runtimes)
+        pod = with_defaults(pod)
     if pod.spec.priority is not None:
         return pod
     try:

@@ -60,7 +60,7 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
         return _foreign_scheduler(explanation)
     if explanation.gate is not None:
         return _gate(explanation, explanation.gate)
-    missing = missing_priority_class(explanation)
+    missing = missing_priority_class(explanation) or missing_runtime_class(explanation)
     if missing is not None:
         return missing
     group = explanation.waiting_group
@@ -181,6 +181,21 @@ def missing_priority_class(explanation: Explanation) -> Cause | None:
         if near
         else "Create the class, or correct priorityClassName.",
         fields={"priorityClassName": name},
+    )
+
+
+def missing_runtime_class(explanation: Explanation) -> Cause | None:
+    """An API server refuses a pod whose runtime class does not exist; one with a uid was admitted once."""
+    pod, classes = explanation.pod.pod, explanation.cluster.objects.runtime_classes
+    name = pod.spec.runtime_class_name
+    if not name or name in classes or not classes or pod.metadata.uid:
+        return None
+    there = any_of(sorted(classes)[:_NAMES_SHOWN])
+    return Cause(
+        CauseKind.MISSING_RUNTIME_CLASS,
+        f"its RuntimeClass {name} does not exist, so that no API server admits it; there is {there}",
+        "Create the class, or correct runtimeClassName.",
+        fields={"runtimeClassName": name},
     )
 
 

@@ -18,6 +18,7 @@ from kubesched.k8s.model.meta import KubeObject, controller_of
 
 _BEYOND_SCHEDULING = (
     Resource(core.PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", False),
+    Resource(core.RuntimeClass, "node.k8s.io", "v1", "runtimeclasses", False),
     Resource(apps.Deployment, "apps", "v1", "deployments", True),
     Resource(apps.DaemonSet, "apps", "v1", "daemonsets", True),
     Resource(apps.Job, "batch", "v1", "jobs", True),
@@ -175,6 +176,10 @@ def _drivers_with_capacity(by_kind: ByKind) -> Iterator[str]:
             yield f"CSIDriver {driver.name} publishes some"
 
 
+def _runtime_classes_of_pods(by_kind: ByKind) -> Iterator[str]:
+    yield from (f"Pod {pod.key} names {name}" for pod in _pods(by_kind) if (name := pod.spec.runtime_class_name))
+
+
 def _device_claims_of_pods(by_kind: ByKind) -> Iterator[str]:
     yield from (f"Pod {pod.key} names some" for pod in _pods(by_kind) if pod.spec.resource_claims)
 
@@ -234,6 +239,12 @@ ABSENCES: tuple[Absence, ...] = (
     Absence(apps.Job, _NOT_REPLACED, named=_owned_by(apps.Job, core.Pod), simulation=True),
     Absence(apps.CronJob, "they start no more jobs", named=_owned_by(apps.CronJob, apps.Job), simulation=True),
     Absence(core.PriorityClass, "new pods that name one are refused", is_always_there=True, simulation=True),
+    Absence(
+        core.RuntimeClass,
+        "new pods that name one lack its overhead and its node selector",
+        named=_runtime_classes_of_pods,
+        simulation=True,
+    ),
     Absence(core.PodDisruptionBudget, "preemption and drains ignore disruption budgets"),
     Absence(storage.PersistentVolumeClaim, "pods that name claims fit nowhere", named=_claims_of_pods),
     Absence(storage.PersistentVolume, "pods with bound claims fit nowhere", named=_volumes_of_claims),

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import DaemonSet
-from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PriorityClass
+from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PriorityClass, RuntimeClass
 from kubesched.k8s.model.limits import LimitRange
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.resource import ResourcePool, ResourceSlice
@@ -98,7 +98,7 @@ def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: i
     sets = [item for item in objects if isinstance(item, DaemonSet)]
     if not sets:
         return tuple(() for _ in options)
-    around = [item for item in objects if isinstance(item, PriorityClass | LimitRange)]
+    around = [item for item in objects if isinstance(item, PriorityClass | RuntimeClass | LimitRange)]
     samples = [sample_node(option, number) for number, option in enumerate(options)]
     nodes = [item for sample in samples for item in sample if isinstance(item, Node)]
     found = expand(SimulationInput((*around, *nodes, *sets), ()), seed)
@@ -111,7 +111,8 @@ def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: i
 
 def daemon_makers(world: LoadedWorld) -> tuple[KubeObject, ...]:
     """What decides about the daemons of a loaded cluster: `objects` of `daemons_of`."""
-    return (*world.workloads, *world.bounds, *world.cluster.objects.priority_classes.values())
+    objects = world.cluster.objects
+    return (*world.workloads, *world.bounds, *objects.priority_classes.values(), *objects.runtime_classes.values())
 
 
 def daemon_on(daemon: Pod, node_name: str, suffix: str) -> Pod:

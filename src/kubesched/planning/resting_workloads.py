@@ -94,7 +94,8 @@ def replicas_of(world: LoadedWorld, workload: KubeObject) -> Iterator[Replica]:
     if isinstance(workload, StatefulSet):
         yield from _next_in_set(world, workload)
         return
-    pod = admit_pod(_template_pod(world, workload), world.cluster.objects.priority_classes)
+    objects = world.cluster.objects
+    pod = admit_pod(_template_pod(world, workload), objects.priority_classes, objects.runtime_classes)
     for copy in copies_of(pod, sys.maxsize):
         yield Replica(copy)
 
@@ -126,7 +127,7 @@ def _next_in_set(world: LoadedWorld, owner: StatefulSet) -> Iterator[Replica]:
             if isinstance(item, PersistentVolumeClaim)
         )
         pod = next(item for item in made if isinstance(item, Pod))
-        yield Replica(admit_pod(pod, objects.priority_classes), claims)
+        yield Replica(admit_pod(pod, objects.priority_classes, objects.runtime_classes), claims)
 
 
 def pod_of_shape(shape: str) -> Pod:

@@ -49,9 +49,11 @@ class ColumnTable:
 
     def __getitem__(self, column: str) -> list[Cell]:
         """The values of a column."""
-        position = self.column_names.index(column) if column in self.kinds else -1
-        if position < 0:
-            raise KeyError(column)
+        if not isinstance(column, str):
+            raise TypeError(f"a table has columns by name, not {column!r}; list(table) is its rows")
+        if column not in self.kinds:
+            raise KeyError(f"{column}: the columns are {', '.join(self.kinds)}")
+        position = self.column_names.index(column)
         return [row[position] for row in self._rows]
 
     def __iter__(self) -> Iterator[tuple[Cell, ...]]:

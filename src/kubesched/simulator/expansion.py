@@ -21,7 +21,7 @@ from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.layout import all_of
 from kubesched.explanation.overview import pods_of
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
-from kubesched.k8s.model.core import Node, Pod, PodSpec, PriorityClass, ReplicationController
+from kubesched.k8s.model.core import Node, Pod, PodSpec, PriorityClass, ReplicationController, RuntimeClass
 from kubesched.k8s.model.limits import (
     PODS,
     LimitRange,
@@ -149,7 +149,7 @@ WORKLOADS: dict[str, type[Workload]] = {
 }
 
 _MANY = 2**31
-_NEEDED = (LimitRange, PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
+_NEEDED = (LimitRange, PriorityClass, RuntimeClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
 """What a pod's way in looks at."""
 
 
@@ -204,6 +204,8 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
     except AdmissionError as refusal:
         is_class = "PriorityClass" in str(refusal)
         remedy = "Create the class, or correct priorityClassName." if is_class else "Correct the pod template."
+        if str(refusal).startswith("RuntimeClass"):
+            remedy = "Create the class, or correct runtimeClassName."
         return Cause(
             CauseKind.MISSING_PRIORITY_CLASS if is_class else CauseKind.NO_PODS,
             f"an API server refuses its pods: {refusal}",

@@ -9,7 +9,7 @@ references to it have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -28,6 +28,7 @@ from kubesched.k8s.model.core import (
     PodTemplateSpec,
     PriorityClass,
     ReplicationController,
+    RuntimeClass,
 )
 from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.model.limits import HorizontalPodAutoscaler, LimitRange, ResourceQuota
@@ -37,7 +38,7 @@ from kubesched.k8s.model.quantity import QuantityError
 from kubesched.k8s.model.requests import AmountError, node_units, pod_resources, to_nanos
 from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.k8s.model.storage import Offer, PersistentVolume, PersistentVolumeClaim, StorageClass, requested_storage
-from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
+from kubesched.k8s.workloads.admission import NO_RUNTIME_CLASSES, AdmissionError, admit_pod, with_runtime_class
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.replicas import ShareError, share_of
@@ -79,7 +80,7 @@ _AUTOSCALING = tuple(AUTOSCALING_KINDS.values())
 LOADED_KINDS: Kinds = {**SIMULATED_KINDS, **AUTOSCALING_KINDS}
 """And what says which nodes and pods there will be."""
 
-_FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
+_FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, RuntimeClass, StorageClass, Node, PersistentVolume)
 _ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
 
@@ -118,11 +119,12 @@ def load(found: Manifests, replicas: str = "current", ignore: Sequence[str] = ()
     objects = [item for item in found.objects if not isinstance(item, Scenario | HorizontalPodAutoscaler)]
     scenarios = [(item, found.source_of(item)) for item in found.objects if isinstance(item, Scenario)]
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
+    runtimes = {item.name: item for item in objects if isinstance(item, RuntimeClass)}
     first: dict[bytes, KubeObject] = {}
     for item in objects:
         shape = _shape(item)
         if shape is None or shape not in first:
-            check(item, classes, found.source_of(item))
+            check(item, classes, found.source_of(item), runtimes)
         if shape is not None:
             first.setdefault(shape, item)
     _check_number_of_pods(objects, found)
@@ -196,7 +198,12 @@ def _check_uids(objects: Sequence[KubeObject], found: Manifests) -> None:
             raise ManifestError(found.source_of(item), f"{type(item).__name__} {item.key}", problem)
 
 
-def check(item: KubeObject, classes: dict[str, PriorityClass] | None, source: str) -> None:
+def check(
+    item: KubeObject,
+    classes: dict[str, PriorityClass] | None,
+    source: str,
+    runtimes: Mapping[str, RuntimeClass] = NO_RUNTIME_CLASSES,
+) -> None:
     """Looks at everything in the object that a run will read. Without `classes`, priorities are not looked at."""
     try:
         _check_kind(item)
@@ -207,6 +214,8 @@ def check(item: KubeObject, classes: dict[str, PriorityClass] | None, source: st
             if classes is not None and not item.spec.node_name and not item.is_terminal:
                 with _in_field("spec.priorityClassName"):
                     admit_pod(item, classes)
+                with _in_field("spec.runtimeClassName"):
+                    with_runtime_class(item, runtimes)
     except _FieldError as error:
         raise ManifestError(source, f"{type(item).__name__} {item.key}", str(error)) from None
 
@@ -232,6 +241,9 @@ def _check_kind(item: KubeObject) -> None:
             with _in_field(""):
                 node_units(item.status.allocatable, "status.allocatable")
                 node_units(item.status.capacity, "status.capacity")
+        case RuntimeClass() if item.overhead is not None:
+            with _in_field(""):
+                node_units(item.overhead.pod_fixed, "overhead.podFixed")
         case CronJob():
             with _in_field("spec"):
                 CronSchedule.parse(item.spec.schedule, item.spec.time_zone or "UTC")

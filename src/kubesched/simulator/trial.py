@@ -371,7 +371,8 @@ class WorldTrial:
         self._version += 1
 
     def _admitted(self, pod: Pod) -> Pod:
-        return admit_pod(pod, self._cluster.objects.priority_classes)
+        objects = self._cluster.objects
+        return admit_pod(pod, objects.priority_classes, objects.runtime_classes)
 
     def _close(self, name: str, *, closed: bool) -> None:
         self._check_open()

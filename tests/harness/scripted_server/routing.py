@@ -70,6 +70,7 @@ _CLUSTER_WIDE = {
     ("apiextensions.k8s.io", "v1"): {"customresourcedefinitions": "CustomResourceDefinition"},
     ("resource.k8s.io", "v1"): {"resourceslices": "ResourceSlice", "deviceclasses": "DeviceClass"},
     ("resource.k8s.io", "v1beta2"): {"devicetaintrules": "DeviceTaintRule"},
+    ("node.k8s.io", "v1"): {"runtimeclasses": "RuntimeClass"},
     ("scheduling.k8s.io", "v1"): {"priorityclasses": "PriorityClass"},
     ("storage.k8s.io", "v1"): {
         "storageclasses": "StorageClass",

@@ -76,8 +76,10 @@ def test_a_table_gives_columns_and_rows() -> None:
     assert TABLE.to_rows()[0] == {"n": 1, "x": 0.5, "text": "one"}
     assert (len(TABLE), list(TABLE)) == (4, ROWS)
     assert ColumnTable(KINDS, ROWS) == TABLE
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="nothing: the columns are n, x, text"):
         TABLE["nothing"]
+    with pytest.raises(TypeError, match=r"a table has columns by name, not 0; list\(table\) is its rows"):
+        TABLE[0]  # type: ignore[index]
 
 
 def _read(table: ColumnTable) -> dict[str, list[Any]]:

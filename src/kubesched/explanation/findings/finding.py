@@ -87,6 +87,7 @@ class CauseKind(Enum):
     TERMINATING = "terminating"
     FOREIGN_SCHEDULER = "foreign-scheduler"
     MISSING_PRIORITY_CLASS = "missing-priority-class"
+    MISSING_RUNTIME_CLASS = "missing-runtime-class"
     CLAIM = "claim"
     DEVICE_CLAIM = "device-claim"
     QUOTA = "quota"

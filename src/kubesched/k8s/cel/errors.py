@@ -70,10 +70,6 @@ class SourceText:
     def report(self, offset: int, message: str) -> None:
         self._issues.append(SourceIssue(offset, message))
 
-    @property
-    def has_issues(self) -> bool:
-        return bool(self._issues)
-
     def raise_issues(self) -> None:
         """Raise one error that lists all that was reported, in the order of the text."""
         if self._issues:

@@ -180,6 +180,7 @@ class PodSpec(KubeStruct, frozen=True):
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
+    runtime_class_name: str | None = None
     overhead: ResourceList | None = None
     resources: ResourceRequirements | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
@@ -348,6 +349,22 @@ class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
 class PodDisruptionBudget(KubeObject, frozen=True):
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class RuntimeClassOverhead(KubeStruct, frozen=True):
+    pod_fixed: ResourceList | None = None
+
+
+class RuntimeClassScheduling(KubeStruct, frozen=True):
+    node_selector: dict[str, str] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+class RuntimeClass(KubeObject, frozen=True):
+    """What an API server adds to pods that name it: what running them costs by itself, and where they can run."""
+
+    overhead: RuntimeClassOverhead | None = None
+    scheduling: RuntimeClassScheduling | None = None
 
 
 class PriorityClass(KubeObject, frozen=True):

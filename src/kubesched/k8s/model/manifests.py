@@ -68,6 +68,7 @@ KINDS: Kinds = {
     ("apps", "StatefulSet"): apps.StatefulSet,
     ("policy", "PodDisruptionBudget"): core.PodDisruptionBudget,
     ("scheduling.k8s.io", "PriorityClass"): core.PriorityClass,
+    ("node.k8s.io", "RuntimeClass"): core.RuntimeClass,
     ("scheduling.k8s.io", "PodGroup"): scheduling.PodGroup,
     ("scheduling.k8s.io", "CompositePodGroup"): scheduling.CompositePodGroup,
     ("scheduling.k8s.io", "Workload"): scheduling.Workload,

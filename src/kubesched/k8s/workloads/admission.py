@@ -1,9 +1,10 @@
 """What an API server fills in when an object is created, as far as scheduling sees it.
 
-Priority and preemption policy from the priority class, requests from limits, tolerations for nodes that are not ready,
-host ports of pods on the host's network, label keys merged into selectors; a claim's default storage class; defaults of
-the namespace's limit ranges. A selector that already has its label keys, because the pod comes from an API server,
-stays as it is. What an API server would refuse, for its class, a limit range or a quota, is an `AdmissionError`.
+Priority and preemption policy from the priority class, overhead, node selector and tolerations from the runtime class,
+requests from limits, tolerations for nodes that are not ready, host ports of pods on the host's network, label keys
+merged into selectors; a claim's default storage class; defaults of the namespace's limit ranges. A selector that
+already has its label keys, because the pod comes from an API server, stays as it is. What an API server would refuse,
+for its class, a limit range or a quota, is an `AdmissionError`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from kubesched.k8s.model.core import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
+    PodSpec,
     PriorityClass,
+    RuntimeClass,
+    RuntimeClassScheduling,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -221,9 +225,16 @@ class AdmissionError(KubeschedError, ValueError):
     """An API server would refuse to create the object."""
 
 
-def admit_pod(pod: Pod, priority_classes: Mapping[str, PriorityClass]) -> Pod:
+NO_RUNTIME_CLASSES: Mapping[str, RuntimeClass] = {}
+
+
+def admit_pod(
+    pod: Pod,
+    priority_classes: Mapping[str, PriorityClass],
+    runtime_classes: Mapping[str, RuntimeClass] = NO_RUNTIME_CLASSES,
+) -> Pod:
     """The pod as an API server stores it. A priority that is written out is kept."""
-    return with_defaults(with_priority(pod, priority_classes))
+    return with_defaults(with_runtime_class(with_priority(pod, priority_classes), runtime_classes))
 
 
 def with_defaults(pod: Pod) -> Pod:
@@ -267,6 +278,36 @@ def with_priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
             preemption_policy=spec.preemption_policy or policy or PREEMPT_LOWER_PRIORITY,
         ),
     )
+
+
+def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
+    """As the RuntimeClass admission plugin does: the class's overhead, and where its pods may go. Where no class is
+    known at all, nobody looked for them; a pod with a uid has been admitted, and has it."""
+    name = pod.spec.runtime_class_name
+    if not name or not classes or pod.metadata.uid:
+        return pod
+    if name not in classes:
+        raise AdmissionError(f'RuntimeClass "{name}" not found')
+    known, spec = classes[name], pod.spec
+    if known.overhead is not None and known.overhead.pod_fixed:
+        if spec.overhead not in (None, known.overhead.pod_fixed):
+            raise AdmissionError(f"spec.overhead does not match that of RuntimeClass {name}")
+        spec = replace(spec, overhead=known.overhead.pod_fixed)
+    if known.scheduling is not None:
+        spec = _where_it_runs(spec, known.scheduling, name)
+    return pod if spec is pod.spec else replace(pod, spec=spec)
+
+
+def _where_it_runs(spec: PodSpec, scheduling: RuntimeClassScheduling, name: str) -> PodSpec:
+    wanted, selector = scheduling.node_selector or {}, spec.node_selector or {}
+    for key, value in wanted.items():
+        if selector.get(key, value) != value:
+            raise AdmissionError(f"spec.nodeSelector[{key}]: {selector[key]}, while RuntimeClass {name} wants {value}")
+    tolerations = spec.tolerations or ()
+    added = tuple(one for one in scheduling.tolerations or () if one not in tolerations)
+    if wanted.items() <= selector.items() and not added:
+        return spec
+    return replace(spec, node_selector={**selector, **wanted} or None, tolerations=(*tolerations, *added) or None)
 
 
 def _priority(name: str, classes: Mapping[str, PriorityClass]) -> tuple[str, int, str | None]:

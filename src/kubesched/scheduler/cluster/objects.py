@@ -46,6 +46,7 @@ class ObjectStore:
         self.stateful_sets: dict[str, apps.StatefulSet] = {}
         self.pod_disruption_budgets: dict[str, core.PodDisruptionBudget] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
+        self.runtime_classes: dict[str, core.RuntimeClass] = {}
         self.pod_groups: ObjectMap[scheduling.PodGroup] = ObjectMap()
         self.composite_pod_groups: ObjectMap[scheduling.CompositePodGroup] = ObjectMap()
         self.workloads: dict[str, scheduling.Workload] = {}
@@ -68,6 +69,7 @@ class ObjectStore:
             apps.StatefulSet: self.stateful_sets,
             core.PodDisruptionBudget: self.pod_disruption_budgets,
             core.PriorityClass: self.priority_classes,
+            core.RuntimeClass: self.runtime_classes,
             scheduling.PodGroup: self.pod_groups,
             scheduling.CompositePodGroup: self.composite_pod_groups,
             scheduling.Workload: self.workloads,

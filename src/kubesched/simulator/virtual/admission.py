@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Namespace, Pod, PodSpec, PriorityClass, ReplicationController
+from kubesched.k8s.model.core import Namespace, Pod, PodSpec, PriorityClass, ReplicationController, RuntimeClass
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
@@ -52,7 +52,7 @@ class ObjectAdmission:
         self._quotas = NamespaceQuotas(store)
         self._completed: dict[int, tuple[PodSpec, PodSpec]] = {}
         """By the identity of a spec, which is kept with it: the spec as it is stored. Pods of a template share one."""
-        store.listen(lambda before, after: self._completed.clear(), PriorityClass)
+        store.listen(lambda before, after: self._completed.clear(), PriorityClass, RuntimeClass)
 
     def create(self, item: KubeObject) -> KubeObject:
         """Raises AdmissionError, AlreadyExistsError, TooManyPodsError."""
@@ -115,7 +115,7 @@ class ObjectAdmission:
         known = self._completed.get(id(spec))
         if known is not None:
             return replace(pod, spec=known[1])
-        admitted = admit_pod(pod, self._store.of(PriorityClass))
+        admitted = admit_pod(pod, self._store.of(PriorityClass), self._store.of(RuntimeClass))
         if spec.affinity is None and spec.topology_spread_constraints is None:  # these take over labels of the pod
             if len(self._completed) >= _MOST_COMPLETED:
                 self._completed.clear()

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityClass, ReplicationController
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityClass, ReplicationController, RuntimeClass
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
@@ -63,7 +63,7 @@ def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject 
             yield from store.of(DaemonSet).values()
     elif isinstance(item, PersistentVolume | PersistentVolumeClaim | StorageClass):
         yield from _of_storage(store, item, is_gone=after is None)
-    elif isinstance(item, PriorityClass):
+    elif isinstance(item, PriorityClass | RuntimeClass):
         yield from _all_of(store, MAKES_PODS)
     elif isinstance(item, ResourceClaimTemplate):
         yield from (group for group in store.of(PodGroup).values() if group.spec.resource_claims)
