@@ -73,7 +73,7 @@ class LiveCluster:
         return asyncio.run(scenario())
 
 
-def the_one_error(result: Result) -> str:
-    assert (result.exit_code, result.stdout) == (2, ""), result.output
+def the_one_error(result: Result, exit_code: int = 2) -> str:
+    assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: "), result.stderr
     return result.stderr.removeprefix("error: ").rstrip("\n")

@@ -114,7 +114,7 @@ def test_a_refused_login_is_one_line_without_the_token(tmp_path: Path) -> None:
 def test_a_server_that_is_away_is_one_line(example: LiveCluster) -> None:
     example.run("explain", "shop/report")  # its port is free again afterwards
     result = CliRunner().invoke(main, ["explain", "shop/report", "--kubeconfig", str(example.kubeconfig)])
-    assert the_one_error(result).startswith(f"{example.source}: cannot list pods: ")
+    assert the_one_error(result, 4).startswith(f"{example.source}: cannot list pods: ")
     assert example.server.url.removeprefix("http://") in result.stderr
 
 

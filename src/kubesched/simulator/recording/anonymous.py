@@ -44,7 +44,7 @@ _NAMES = frozenset(
         *("diskURI", "generateName", "hostIP", "hostname", "image", "iqn", "name", "namespace", "node", "nodeID"),
         *("nodeName", "nominatedNodeName", "parentCompositePodGroupName", "path", "pdName", "persistentVolumeName"),
         *("podGroupName", "podGroupTemplateName", "pool", "priorityClassName", "reference", "resourceClaimName"),
-        *("resourceClaimTemplateName", "secretName", "secretNamespace", "serviceName", "shareName"),
+        *("resourceClaimTemplateName", "runtimeClassName", "secretName", "secretNamespace", "serviceName", "shareName"),
         *("storageClassName", "subPath", "targetPortal", "templateName", "volumeAttributesClassName", "volumeHandle"),
         *("volumeID", "volumeName", "volumePath", "workloadName"),
     }
@@ -56,7 +56,10 @@ _TAG = "1"
 _NAME_LISTS = frozenset({"monitors", "names", "namespaces", "requests", "volumesInUse", "values"})
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector", "selector"})
 _KEPT_WHOLE = frozenset(
-    {"requests", "limits", "capacity", "allocatable", "overhead", "hard", "used", "allocatedResources", "conditions"}
+    {
+        *("requests", "limits", "capacity", "allocatable", "overhead", "podFixed", "hard", "used"),
+        *("allocatedResources", "conditions"),
+    }
 )
 _KEPT_NAMES = frozenset({"pods", "resources", "ports", "schedulingGates", "drivers"})
 """Lists whose items have names that are not the user's."""

@@ -298,7 +298,7 @@ default{} deletionTimestamp disruptedPods{} disruptionMode distinctAttribute dri
 extendedResourceName failed failedIndexes fieldPath finalizers fsType hard{} key kind lastScheduleTime
 lastTransitionTime limits{} managedBy matchAttribute matchLabelKeys max maxLimitRequestRatio{} maxSurge
 maxUnavailable maximumVolumeSize max{} medium min minAvailable min{} mismatchLabelKeys nodeAffinityPolicy
-nodeTaintsPolicy operator overhead{} phase podManagementPolicy podReplacementPolicy preemptionPolicy protocol
+nodeTaintsPolicy operator overhead{} phase podFixed{} podManagementPolicy podReplacementPolicy preemptionPolicy protocol
 provisioner reason requests{} resource resourceName resourceVersion restartPolicy schedule schedulerName scopeName
 scopes shareID source startTime status step string succeeded succeededIndexes timeAdded timeZone topologyKey
 topologyKeys type uid unhealthyPodEvictionPolicy used{} validValues value version volumeBindingMode volumeMode
