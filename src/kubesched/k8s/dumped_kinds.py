@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kubesched.k8s.client.resources import COMPOSITE_POD_GROUPS, NEXT_POD_GROUPS, RESOURCES, Resource
-from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
+from kubesched.k8s.model import apps, autoscaling, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject, controller_of
 
@@ -38,6 +38,15 @@ GATED_RESOURCES: tuple[Resource, ...] = (
     COMPOSITE_POD_GROUPS,
 )
 """What servers have only behind a feature gate: read where it is there, and not missed where it is not."""
+
+AUTOSCALING_RESOURCES: tuple[Resource, ...] = (
+    Resource(autoscaling.NodePool, "karpenter.sh", "v1", "nodepools", False, ("v1beta1",)),
+    Resource(autoscaling.NodeClaim, "karpenter.sh", "v1", "nodeclaims", False, ("v1beta1",)),
+    Resource(autoscaling.NodeOverlay, "karpenter.sh", "v1alpha1", "nodeoverlays", False),
+    Resource(autoscaling.ProvisioningRequest, "autoscaling.x-k8s.io", "v1", "provisioningrequests", True, ("v1beta1",)),
+    Resource(autoscaling.PodTemplate, "", "v1", "podtemplates", True),
+)
+"""What autoscalers of nodes work by: read for plans, where it is there."""
 
 ALL_RESOURCES: tuple[Resource, ...] = (*READ_RESOURCES, *GATED_RESOURCES)
 """What a snapshot holds."""

@@ -24,8 +24,9 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.exchange import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource, resource_of
-from kubesched.k8s.dumped_kinds import ALL_RESOURCES, GATED_RESOURCES
+from kubesched.k8s.dumped_kinds import ALL_RESOURCES, AUTOSCALING_RESOURCES, GATED_RESOURCES
 from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model.autoscaling import NODE_POOL_LABEL, NodePool
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import UnreadPod
@@ -83,8 +84,8 @@ class ClusterReader:
         """Everything, or only these kinds. Nodes first and alone: what is wrong with server, login or rights shows
         there, once and at once."""
         nodes = await self._kind(resource_of(Node))
-        wanted = (known for known in ALL_RESOURCES if known.type is not Node)
-        others = [known for known in wanted if kinds is None or known.type in kinds]
+        others = [known for known in ALL_RESOURCES if known.type is not Node and (kinds is None or known.type in kinds)]
+        others += [known for known in AUTOSCALING_RESOURCES if kinds is not None and known.type in kinds]
         answers = await asyncio.gather(*map(self._kind, others), return_exceptions=True)
         whole = ClusterReading()
         read = [nodes]
@@ -167,6 +168,10 @@ class ClusterReader:
             yield f"{self._source}: the server does not have {missing}: none are assumed"
         if forbidden := _names(read, _Answered.FORBIDDEN):
             yield f"{self._source}: no right to list {forbidden}: none are assumed, and the answer may be wrong"
+        if any(kind.resource.type is NodePool and kind.answered is _Answered.MISSING for kind in read):
+            nodes = (item for item in read[0].listing.items if NODE_POOL_LABEL in (item.metadata.labels or {}))
+            if (node := next(nodes, None)) is not None:
+                yield f"{self._source}: the server has no NodePools, although node {node.metadata.name} is of one"
         for kind in read:
             for unread in kind.listing.unread:
                 yield from self._take(kind, unread)
@@ -185,6 +190,8 @@ class ClusterReader:
 
 
 def _names(read: list[_KindReading], answered: _Answered) -> str:
-    """Without kinds that servers need not have."""
+    """Without kinds that servers need not have; of Karpenter's, that they may not be listed is worth a word."""
+    is_missing = answered is _Answered.MISSING
+    optional = (*GATED_RESOURCES, *(AUTOSCALING_RESOURCES if is_missing else ()))
     kinds = (kind.resource for kind in read if kind.answered is answered)
-    return ", ".join(resource.full_name for resource in kinds if resource not in GATED_RESOURCES)
+    return ", ".join(resource.full_name for resource in kinds if resource not in optional)

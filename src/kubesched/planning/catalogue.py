@@ -19,6 +19,7 @@ import msgspec
 
 from kubesched.explanation.layout import counted, readable, table
 from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model.autoscaling import NODE_POOL_LABEL
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.quantity import Quantity, parse
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, node_units
@@ -36,7 +37,7 @@ HOURS_A_MONTH = 730
 ZONE = "topology.kubernetes.io/zone"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
-POOL = "karpenter.sh/nodepool"
+POOL = NODE_POOL_LABEL
 PRICE = "kubesched.dev/price"
 """The label or annotation of a node that says what an hour of it costs."""
 _MOST_PRICE = 10**6

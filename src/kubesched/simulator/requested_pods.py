@@ -18,7 +18,8 @@ _CONSUMES = (
 
 
 def requested_jobs(found: Manifests) -> Iterator[tuple[Job, str]]:
-    """With the source of the request. Those whose pods are there already are left out. Raises ManifestError."""
+    """With the source of the request. Those whose pods are there already are left out, and those that
+    failed or whose time is over. Raises ManifestError."""
     requests = [item for item in found.objects if isinstance(item, ProvisioningRequest)]
     if not requests:
         return
@@ -31,7 +32,7 @@ def requested_jobs(found: Manifests) -> Iterator[tuple[Job, str]]:
         if name
     }
     for request in requests:
-        if _key(request) not in consumed:
+        if _key(request) not in consumed and not request.is_over:
             source = found.source_of(request)
             yield from ((job, source) for job in _jobs(request, templates, source))
 

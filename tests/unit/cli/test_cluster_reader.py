@@ -13,10 +13,11 @@ from harness.scripted_server import ScriptedServer
 from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.dumped_kinds import ALL_RESOURCES
+from kubesched.k8s.dumped_kinds import ALL_RESOURCES, AUTOSCALING_RESOURCES
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.manifests import CLUSTER_KINDS
 from kubesched.live.cluster_reader import ClusterReader, ClusterReadError, ClusterReading
+from kubesched.simulator.loading import LOADED_KINDS
 from kubesched.testing import make
 
 
@@ -46,6 +47,9 @@ def test_the_role_of_the_guide_is_just_enough() -> None:
     granted = [(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]]
     assert sorted(granted) == sorted((known.group, known.plural) for known in ALL_RESOURCES)
     assert all(rule["verbs"] == ["list"] for rule in role["rules"])
+    further = yaml.safe_load(guide.split("```yaml\n")[2].partition("```")[0])
+    granted = [(rule["apiGroups"][0], resource) for rule in further for resource in rule["resources"]]
+    assert sorted(granted) == sorted((known.group, known.plural) for known in AUTOSCALING_RESOURCES)
 
 
 def test_a_long_list_is_read_in_pages() -> None:
@@ -156,3 +160,64 @@ def test_pod_groups_are_read_in_the_version_that_the_server_has() -> None:
         head = {"apiVersion": f"scheduling.k8s.io/{version}", "kind": "PodGroup"}
         server.put({**head, "metadata": {"name": "g", "namespace": "default"}})
         assert keys(read(server), "PodGroup") == ["default/g"]
+
+
+def karpenters(*kinds: str, version: str = "v1") -> list[ServedKind]:
+    known = {known.kind: known for known in AUTOSCALING_RESOURCES}
+    served = []
+    for kind in kinds:
+        one = known[kind]
+        served.append(ServedKind(one.group, version if one.group else "v1", one.plural, kind, one.namespaced))
+    return served
+
+
+def read_for_plans(server: ScriptedServer) -> ClusterReading:
+    async def scenario() -> ClusterReading:
+        async with server:
+            client = RestClient(ServerTarget(url=server.url), qps=0)
+            try:
+                return await ClusterReader(client, "test").read(set(LOADED_KINDS.values()))
+            finally:
+                await client.close()
+
+    return asyncio.run(scenario())
+
+
+OF_A_POOL = make.node("n", labels={"karpenter.sh/nodepool": "p"})
+A_POOL = {"kind": "NodePool", "metadata": {"name": "p"}, "spec": {"weight": 3}}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_plans_read_what_karpenter_works_by(version: str) -> None:
+    server = ScriptedServer()
+    for kind in karpenters("NodePool", "NodeClaim", version=version):
+        server.routes.add(kind)
+    server.put({"apiVersion": f"karpenter.sh/{version}", **A_POOL})
+    server.put({"apiVersion": f"karpenter.sh/{version}", "kind": "NodeClaim", "metadata": {"name": "c"}})
+    server.put(OF_A_POOL)
+    reading = read_for_plans(server)
+    assert (keys(reading, "NodePool"), keys(reading, "NodeClaim")) == (["p"], ["c"])
+    assert reading.warnings == []
+
+
+def test_a_server_without_karpenter_has_no_node_pools_and_that_is_told_if_a_node_is_of_one() -> None:
+    server = ScriptedServer()
+    server.put(make.node("plain"))
+    assert read_for_plans(server).warnings == []
+    server.put(OF_A_POOL)
+    assert read_for_plans(server).warnings == ["test: the server has no NodePools, although node n is of one"]
+
+
+def test_node_pools_that_may_not_be_listed_are_named() -> None:
+    server = ScriptedServer()
+    server.routes.add(karpenters("NodePool")[0])
+    server.put(OF_A_POOL)
+    server.refuse("list", "nodepools")
+    (warning,) = read_for_plans(server).warnings
+    assert warning.startswith("test: no right to list nodepools.karpenter.sh: none are assumed")
+
+
+def test_whoever_does_not_plan_does_not_ask_for_them() -> None:
+    server = ScriptedServer()
+    read(server)
+    assert not server.asked("list", "/apis/karpenter.sh/v1/nodepools")

@@ -11,6 +11,9 @@ from kubesched.k8s.model.core import PodTemplateSpec, Taint
 from kubesched.k8s.model.manifests import Kinds
 from kubesched.k8s.model.meta import Amount, Int32, KubeObject, KubeStruct, ObjectMeta, ResourceList
 
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""The label of a node that says of which NodePool it is."""
+
 
 class MachineRequirement(KubeStruct, frozen=True):
     """As in a node selector, with more operators, and of how many values there must be a choice."""
@@ -94,6 +97,9 @@ class KWOKNodeClass(KubeObject, frozen=True):
     """Says only how long nodes take to come, which matters to no plan of a cluster at rest."""
 
 
+_OVER = ("Failed", "BookingExpired", "CapacityRevoked")
+
+
 class TemplateName(KubeStruct, frozen=True):
     name: str = ""
 
@@ -108,10 +114,20 @@ class ProvisioningRequestSpec(KubeStruct, frozen=True):
     pod_sets: tuple[RequestedPods, ...] | None = None
 
 
+class ProvisioningRequestStatus(KubeStruct, frozen=True):
+    conditions: tuple[ClaimCondition, ...] | None = None
+
+
 class ProvisioningRequest(KubeObject, frozen=True):
     """Asks for room for all of its pods together."""
 
     spec: ProvisioningRequestSpec = ProvisioningRequestSpec()
+    status: ProvisioningRequestStatus = ProvisioningRequestStatus()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody looks for room for it any more."""
+        return any(one.type in _OVER and one.status == "True" for one in self.status.conditions or ())
 
 
 class PodTemplate(KubeObject, frozen=True):
