@@ -29,6 +29,7 @@ from kubesched.planning.catalogue import INSTANCE_TYPE, NANOS, POOL, Catalogue, 
 from kubesched.planning.catalogue_files import GivenCatalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.consolidate.karpenter_pools import KarpenterPools
+from kubesched.planning.consolidate.least_nodes import LeastNodes
 from kubesched.planning.consolidate.policies import MOST_EMPTY_AT_ONCE
 from kubesched.planning.new_nodes import daemons_of, node_from_offer, node_name
 from kubesched.planning.node_pool_budgets import PoolDisruption
@@ -148,6 +149,7 @@ class AutoscaledCluster:
         self._touched_s: dict[str, float] = {}
         """When a pod last came to a node or left it."""
         self._pools = {one.name: one.disruption for one in self._catalogue.pools if one.disruption is not None}
+        self._least = LeastNodes.of(self._catalogue.pools)
         self._looks_later_at_s = math.inf
         self._chosen: tuple[Removal, float] | None = None
         """A disruption that Karpenter will look at once more, and since when it is planned."""
@@ -308,7 +310,11 @@ class AutoscaledCluster:
     def _disrupt(self, now_s: float) -> None:
         """What was chosen is looked at again after a while, and done if it still holds."""
         found, later_s = next_disruption(
-            self._snapshot(), self._priced, self._karpenter_pools(), spot_to_spot=self.autoscaler.spot_to_spot
+            self._snapshot(),
+            self._priced,
+            self._karpenter_pools(),
+            self._least,
+            spot_to_spot=self.autoscaler.spot_to_spot,
         )
         if found is None:
             self._chosen = None
@@ -350,7 +356,7 @@ class AutoscaledCluster:
         self._clock.after(self.autoscaler.boot_s if removal.launch else 0.0, lambda: self._drain(removal))
 
     def _remove_unneeded(self, now_s: float) -> None:
-        found = unneeded_nodes(self._snapshot(), self._priced)
+        found = unneeded_nodes(self._snapshot(), self._priced, self._least)
         since_s = {name: self._unneeded_since_s.get(name, now_s) for one in found for name in one.nodes}
         self._unneeded_since_s = since_s
         due = [one for one in found if all(now_s >= since_s[n] + self._timing.unneeded_s for n in one.nodes)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kubesched.planning.catalogue import Catalogue, Option
 from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationRequest
 from kubesched.planning.consolidate.karpenter_pools import KarpenterPools
+from kubesched.planning.consolidate.least_nodes import LeastNodes
 from kubesched.planning.consolidate.policies import cluster_autoscaler, karpenter_once
 from kubesched.planning.consolidate.state import ConsolidationState
 from kubesched.simulator.trial import LoadedWorld
@@ -32,10 +33,15 @@ class Removal:
 
 
 def next_disruption(
-    world: LoadedWorld, catalogue: Catalogue | None, pools: KarpenterPools, *, spot_to_spot: bool = False
+    world: LoadedWorld,
+    catalogue: Catalogue | None,
+    pools: KarpenterPools,
+    least: LeastNodes,
+    *,
+    spot_to_spot: bool = False,
 ) -> tuple[Removal | None, float | None]:
     """Karpenter's; and when to look again where only a NodePool's schedule or `consolidateAfter` stands in the way."""
-    state = _searched(world, catalogue, "karpenter", karpenter_once, pools, spot_to_spot=spot_to_spot)
+    state = _searched(world, catalogue, "karpenter", karpenter_once, least, pools, spot_to_spot=spot_to_spot)
     if state is None:
         return None, None
     if not state.steps:
@@ -47,9 +53,9 @@ def next_disruption(
     return Removal(tuple(name for step in steps for name in step.delete), launch, evictions), None
 
 
-def unneeded_nodes(world: LoadedWorld, catalogue: Catalogue | None) -> list[Removal]:
+def unneeded_nodes(world: LoadedWorld, catalogue: Catalogue | None, least: LeastNodes) -> list[Removal]:
     """Cluster Autoscaler's, in the order in which they would go, one by one."""
-    state = _searched(world, catalogue, "cluster-autoscaler", cluster_autoscaler)
+    state = _searched(world, catalogue, "cluster-autoscaler", cluster_autoscaler, least)
     steps = () if state is None else state.steps
     return [Removal((name,), (), step.evictions) for step in steps for name in step.delete]
 
@@ -59,6 +65,7 @@ def _searched(
     catalogue: Catalogue | None,
     rules: str,
     search: Callable[[ConsolidationState], object],
+    least: LeastNodes,
     pools: KarpenterPools | None = None,
     *,
     spot_to_spot: bool = False,
@@ -70,7 +77,7 @@ def _searched(
     request = ConsolidationRequest(
         policies=(rules,), rules=rules, replaces=is_karpenter, spot_to_spot=spot_to_spot, at_s=at_s
     )
-    consolidation = Consolidation(world, catalogue, request, pools=pools)
+    consolidation = Consolidation(world, catalogue, request, pools=pools, least=least)
     with consolidation.at_rest():
         state = consolidation.state()
         search(state)

@@ -36,6 +36,7 @@ from kubesched.planning.consolidate.in_every_run import (
     needed_after_loss,
 )
 from kubesched.planning.consolidate.karpenter_pools import KarpenterPools, pools_of
+from kubesched.planning.consolidate.least_nodes import LeastNodes
 from kubesched.planning.consolidate.policies import (
     cluster_autoscaler,
     from_compaction,
@@ -228,11 +229,13 @@ class Consolidation:
         is_interrupted: Callable[[], bool] = lambda: False,
         told: Callable[[str], None] = lambda _text: None,
         pools: KarpenterPools | None = None,
+        least: LeastNodes | None = None,
         jobs: int = 1,
     ) -> None:
         """Once it `is_interrupted`, the best so far is the answer; `told` hears how it goes. `pools` are the NodePools,
-        if they are not those of the cluster and the catalogue. Runs and searches are spread over so many processes
-        (`jobs`). Raises CatalogueError and NoSuchGroupError."""
+        if they are not those of the cluster and the catalogue, and `least` is what pools must have, if it is not what
+        the catalogue says. Runs and searches are spread over so many processes (`jobs`). Raises CatalogueError and
+        NoSuchGroupError."""
         self._jobs = jobs
         self.spared, self._keep = spared_by(request.keep)
         self._others_by_order: dict[int, Consolidation] = {}
@@ -256,13 +259,14 @@ class Consolidation:
         if pools is None and request.rules == "karpenter":
             pools = pools_of(world, catalogue, self._now_s)
         self._pools = pools or KarpenterPools()
+        self._least = LeastNodes.of(() if catalogue is None else catalogue.pools) if least is None else least
         started_s = time.monotonic()
         self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes, which are not interrupted, and tell nothing."""
         asked = self._world, self._catalogue, self._request
-        return Consolidation, asked, {"_until_s": self._until_s, "_pools": self._pools}
+        return Consolidation, asked, {"_until_s": self._until_s, "_pools": self._pools, "_least": self._least}
 
     def of_order(self, order: int) -> Consolidation:
         """The same with pods that came in another order."""
@@ -277,6 +281,7 @@ class Consolidation:
                 is_interrupted=self._is_interrupted,
                 told=self._told,
                 pools=self._pools,
+                least=self._least,
             )
             made._until_s = self._until_s
             self._others_by_order = {order: made}
@@ -387,6 +392,7 @@ class Consolidation:
             self._pools,
             request.spot_to_spot,
             request.selection,
+            least=self._least,
         )
 
     def _searched(self, policy: str, runs: Sequence[Run]) -> list[_Found]:

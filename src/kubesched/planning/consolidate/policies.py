@@ -235,7 +235,8 @@ def karpenter_once(state: ConsolidationState) -> bool:
 
 
 def _delete_empty(state: ConsolidationState) -> bool:
-    names = state.within_budgets([name for name in state.candidates() if state.is_empty(name)], EMPTY)
+    empty = state.together([name for name in state.candidates() if state.is_empty(name)])
+    names = state.within_budgets(empty, EMPTY)
     bare = [name for name in names if not state.pods(name)]
     if bare and state.remove(bare) is not None:
         return True
@@ -369,7 +370,8 @@ def cluster_autoscaler(state: ConsolidationState) -> None:
             else:
                 state.kept[name] = len(state.steps), KeepReason("NotUnderutilized", "more than half of it is asked for")
         empty = [name for name in unneeded if not state.pods(name)]
-        if empty and state.remove(empty[:MOST_EMPTY_AT_ONCE]) is not None:
+        going = state.together(empty)[:MOST_EMPTY_AT_ONCE]
+        if going and state.remove(going) is not None:
             continue
         if not any(state.remove([name]) is not None for name in unneeded if not state.is_over):
             return

@@ -17,6 +17,7 @@ from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, POOL, ZONE, NodePrices, Option
 from kubesched.planning.consolidate.karpenter_pools import BALANCED_SCORE, KarpenterPools
+from kubesched.planning.consolidate.least_nodes import LeastNodes
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
 from kubesched.planning.consolidate.replacements import SPOT, Replacements
 from kubesched.planning.consolidate.rules import EvictionRules, KeepReason, eviction_cost, has_to_leave
@@ -92,6 +93,7 @@ class ConsolidationState:
     """As Karpenter does with its feature gate SpotToSpotConsolidation."""
     selection: NodeSelection = ALL_NODES
     """The nodes that may go."""
+    least: LeastNodes = field(default_factory=LeastNodes)
     told: Callable[[ConsolidationState], None] = lambda _state: None
     """Hears of each step."""
     steps: list[ConsolidationStep] = field(default_factory=list)
@@ -150,12 +152,14 @@ class ConsolidationState:
     def candidates(self) -> list[str]:
         """The nodes that may be drained, in the order of what that is worth."""
         worth: dict[str, float] = {}
+        blocked = {} if self.replacements else self.least.blocked(self._there())  # else one may be exchanged
         for name in filter(self._is_in_scope, self.world.nodes):
             judged = self._judge(name)
-            if judged.reason is None:
+            reason = judged.reason or blocked.get(name)
+            if reason is None:
                 worth[name] = judged.worth
             else:
-                self.kept[name] = len(self.steps), judged.reason
+                self.kept[name] = len(self.steps), reason
         return sorted(worth, key=lambda name: (-worth[name], name))
 
     def _judge(self, name: str) -> _Judged:
@@ -182,6 +186,14 @@ class ConsolidationState:
             return list(names)
         budgets = self.karpenter.budgets(map(self.node, self.world.nodes))
         return budgets.within(map(self.node, names), reason)
+
+    def together(self, names: Sequence[str]) -> list[str]:
+        """Those that may go at once without a pool having fewer nodes than it must have."""
+        return self.least.together(self._there(), names)
+
+    def _there(self) -> list[Node]:
+        names = self.world.nodes if self.least.pools else ()
+        return [self.node(name) for name in names if name not in self.karpenter.disrupted]
 
     def is_worth_it(self, names: Sequence[str], saving: int) -> bool:
         """Whether each pool that is `Balanced` would take part: its share of the saving, of what its nodes cost, must
@@ -217,7 +229,7 @@ class ConsolidationState:
         """The nodes go and machines of these options come, if the scheduler then places everything; else nothing
         changes, and `kept` has the reason. Nodes for which nothing comes are a step each; gives the last."""
         saving = sum(map(self.price, names)) - sum(option.offer.price or 0 for option in options)
-        reason = self._not_worth_it(names, saving)
+        reason = self._not_worth_it(names, saving) or self.least.what_keeps(self._there(), names, options)
         if reason is not None:
             self._keep(names, reason)
             return None
