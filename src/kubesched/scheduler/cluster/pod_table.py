@@ -96,10 +96,15 @@ class PodColumns:
 
     def counts(self, classes: BoolArray, *, terminating: bool = True) -> IntArray:
         n = len(self._by_slot) + self._n_alike
-        picked = classes.take(self._label_class.data[:n])
+        numbers = classes.nonzero()[0]
+        if len(numbers) == 1:  # as most selectors pick
+            picked = (self._label_class.data[:n] == numbers[0]).nonzero()[0]
+        else:
+            picked = classes.take(self._label_class.data[:n]).nonzero()[0]
         if not terminating:
-            picked &= ~self._terminating.data[:n]
-        return np.bincount(self._row.data[:n][picked], minlength=len(self._by_row)).astype(np.int64, copy=False)
+            picked = picked[~self._terminating.data.take(picked)]
+        rows = self._row.data.take(picked)
+        return np.bincount(rows, minlength=len(self._by_row)).astype(np.int64, copy=False)
 
     def affinity_groups(self, *, required_anti_only: bool = False) -> Sequence[PodsWithTerms]:
         groups = self._required_anti_groups if required_anti_only else self._affinity_groups
