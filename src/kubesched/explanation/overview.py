@@ -38,11 +38,11 @@ _GAP = "  "
 __all__ = [
     "GroupedPods",
     "NodeOverview",
+    "OwnedPods",
     "PodsOverview",
     "UnknownNodeError",
     "explain_node",
     "explain_pods",
-    "pods_of",
 ]
 
 
@@ -224,31 +224,34 @@ def group_by_cause(judge: Judge, pods: Iterable[PodInfo]) -> tuple[GroupedPods, 
 # -- whose pods --------------------------------------------------------------------------------------------------------
 
 
-def pods_of(objects: Iterable[KubeObject], kind: str, key: str) -> set[str]:
-    """The keys of the pods that belong to a workload, through whatever stands between the two."""
-    children: dict[tuple[str, str], list[tuple[str, KubeObject]]] = {}
-    for item in objects:
-        for owner in item.metadata.owner_references or ():
-            parent = (owner.kind, f"{item.metadata.namespace}/{owner.name}")
-            children.setdefault(parent, []).append((type(item).__name__, item))
-    found: set[str] = set()
-    unseen = list(_nodes_of(kind, key, children))
-    seen = set(unseen)
-    while unseen:
-        for child_kind, child in children.get(unseen.pop(), ()):
-            if isinstance(child, Pod):
-                found.add(child.key)
-            elif (child_kind, child.key) not in seen:
-                seen.add((child_kind, child.key))
-                unseen.append((child_kind, child.key))
-    return found
+class OwnedPods:
+    """The pods of each workload, through whatever stands between the two."""
 
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
+        self._children: dict[tuple[str, str], list[tuple[str, KubeObject]]] = {}
+        for item in objects:
+            for owner in item.metadata.owner_references or ():
+                parent = (owner.kind, f"{item.metadata.namespace}/{owner.name}")
+                self._children.setdefault(parent, []).append((type(item).__name__, item))
+        self._replica_sets: dict[str, list[tuple[str, str]]] = {}
+        """By the key of their deployment, as their names say: of some, only their pods speak."""
+        for kind, key in self._children:
+            if kind == "ReplicaSet":
+                self._replica_sets.setdefault(key.rpartition("-")[0], []).append((kind, key))
 
-def _nodes_of(kind: str, key: str, children: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The workload, and replica sets of a deployment that only their pods speak of."""
-    yield kind, key
-    if kind == "Deployment":
-        yield from (parent for parent in children if parent[0] == "ReplicaSet" and parent[1].rpartition("-")[0] == key)
+    def keys(self, kind: str, key: str) -> set[str]:
+        """Of the pods that belong to this workload."""
+        found: set[str] = set()
+        unseen = [(kind, key), *(self._replica_sets.get(key, ()) if kind == "Deployment" else ())]
+        seen = set(unseen)
+        while unseen:
+            for child_kind, child in self._children.get(unseen.pop(), ()):
+                if isinstance(child, Pod):
+                    found.add(child.key)
+                elif (child_kind, child.key) not in seen:
+                    seen.add((child_kind, child.key))
+                    unseen.append((child_kind, child.key))
+        return found
 
 
 # -- what a node could take --------------------------------------------------------------------------------------------

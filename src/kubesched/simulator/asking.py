@@ -14,7 +14,7 @@ from typing import Any, overload
 from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
 from kubesched.explanation.group_trees import GroupTreeExplanation
-from kubesched.explanation.overview import NodeOverview, PodsOverview, explain_node, explain_pods, pods_of
+from kubesched.explanation.overview import NodeOverview, OwnedPods, PodsOverview, explain_node, explain_pods
 from kubesched.explanation.placement import NodeAnswer, why_not_node
 from kubesched.explanation.pod_groups import PodGroupExplanation, explain_composite, explain_group, waiting_group
 from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
@@ -205,7 +205,7 @@ def _workload(
 ) -> tuple[Answer, list[str]]:
     """Its pods that wait, grouped by cause; if none does, one as its controller would create it now."""
     kind, key = target.workload, target.key
-    own = pods_of(found.objects, kind, key)
+    own = OwnedPods(found.objects).keys(kind, key)
     workload = find_workload(found, kind, key)
     missing = daemons_unmade(found, key) if kind == "DaemonSet" and not own else None
     if workload is None and not own and missing is None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kubesched.explanation.cause import Cause
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.layout import all_of
-from kubesched.explanation.overview import pods_of
+from kubesched.explanation.overview import OwnedPods
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Node, Pod, PodSpec, PriorityClass, ReplicationController, RuntimeClass
 from kubesched.k8s.model.limits import (
@@ -195,7 +195,7 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
     if workload is None:
         return None
     check(workload, None, found.source_of(workload))
-    n_there = len(pods_of(found.objects, kind, key))
+    n_there = len(OwnedPods(found.objects).keys(kind, key))
     held = _held_back(workload, n_there)
     if held is not None:
         return held
@@ -312,13 +312,14 @@ class UnmadePods:
 def unmade_pods(found: Manifests, namespace: str | None) -> Iterator[UnmadePods]:
     """The workloads of a namespace, or of all (None), some of whose pods an API server does not admit. Those that
     another one makes are told with that."""
+    owned = OwnedPods(found.objects)
     for kind in (Deployment, StatefulSet, Job, ReplicaSet, ReplicationController):
         for item in found.objects:
             if not isinstance(item, kind) or item.metadata.owner_references:
                 continue
             if namespace not in (None, item.namespace):
                 continue
-            wanted, there = n_wanted(item), len(pods_of(found.objects, kind.__name__, item.key))
+            wanted, there = n_wanted(item), len(owned.keys(kind.__name__, item.key))
             cause = why_unmade(found, kind.__name__, item.key) if wanted is not None and there < wanted else None
             if cause is not None and wanted is not None:
                 yield UnmadePods(f"{kind.__name__} {item.key}", there, wanted, cause)

@@ -174,7 +174,7 @@ class UnschedulablePods:
         groups = [group for plugin in match.plugins if (group := by_plugin.get(plugin))]
         if not groups:
             return []
-        if any(plugin in by_plugin for plugin in match.subjects):
+        if match.subjects and not by_plugin.keys().isdisjoint(match.subjects):
             found = concerned_by_subject(change, by_plugin, self._by_subject)
             if found is not None:
                 return found
