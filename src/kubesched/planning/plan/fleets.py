@@ -5,11 +5,11 @@ large machine that is a smaller share, so what is cheapest for a packing is not 
 machine is therefore taken to be smaller by a share of the largest pod that may go there, and a linear program says in
 which proportions to buy then; for several shares. How large the fleet has to be is asked of the scheduler, by halves.
 
-One placement after another costs the judge what thousands of sums cost in a rehearsal of the scheduler's default
-scores: all fleets, and all orders in which the pods arrive, go forward together, one pod each at a time. What counts is
-what fits and the default scores (LeastAllocated, BalancedAllocation, soft taints of later turns), ties by chance. Rules
-between pods of different nodes, nodes that are there and other scores are left out, so a rehearsal only proposes;
-nothing is concluded from it.
+One placement after another costs the judge what thousands of sums cost in a rehearsal of the scheduler's scores: all
+fleets, and all orders in which the pods arrive, go forward together, one pod each at a time. What counts is what fits
+and the scores of resources (LeastAllocated or whatever is configured, BalancedAllocation, soft taints of later turns),
+ties by chance. Rules between pods of different nodes, nodes that are there and other scores are left out, so a
+rehearsal only proposes; nothing is concluded from it.
 
 The search keeps to a budget a little below the cheapest fleet that is known, changes fleets at random, and prefers
 those that leave least; where none leaves anything, that is the next fleet to beat.
@@ -18,7 +18,7 @@ those that leave least; where none leaves anything, that is the next fleet to be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import ceil
 
@@ -30,12 +30,13 @@ from kubesched.planning.plan import packing
 from kubesched.planning.plan.judge import Mix
 from kubesched.planning.plan.model import Floats, Ints, PackingModel
 from kubesched.planning.plan.patterns import fluid_counts, has_solver
+from kubesched.planning.plan.scoring import RehearsedScores
 from kubesched.planning.plan.search import TURN_ENDS, MixSearch
 
 _SPARE_PERCENT = (45, 20, 100, 70, 30, 8, 0)
 """Of the largest pod: how much room is left on each machine. What is most often best comes first."""
 _SPARE_PERCENT_IN_TURN = (0, 8, 20, 45)
-"""Where nodes are filled in turn, only the last ones have room left."""
+"""Where nodes are filled one after another, only the last ones have room left."""
 _FINEST = 0.001
 """Of the cost: smaller differences between fleets are not looked for."""
 _GROWTH = 1.06
@@ -45,8 +46,12 @@ _SINGLE_TYPES = 3
 
 
 class FleetSearch:
-    def __init__(self, search: MixSearch, left: PackingModel, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, search: MixSearch, left: PackingModel, told: Callable[[str], None], *, fills_evenly: bool = True
+    ) -> None:
         """`left` has the pods that find no room on the nodes that are there."""
+        is_tight = search.turns > 1 or not fills_evenly
+        self._spare_percent = _SPARE_PERCENT_IN_TURN if is_tight else _SPARE_PERCENT
         self._search = search
         self._left = left
         self._told = told
@@ -79,7 +84,7 @@ class FleetSearch:
         known = self.directions
         alone = self._of_single_types()
         yield from islice(alone, 1)  # what others are compared with
-        for percent in _SPARE_PERCENT if self._search.turns == 1 else _SPARE_PERCENT_IN_TURN:
+        for percent in self._spare_percent:
             fleet = self._fleet(self._left.with_room_to_spare(percent))
             if fleet is not None and self._search.zone_matters:
                 fleet = self._over_zones(fleet)
@@ -94,6 +99,20 @@ class FleetSearch:
         values = np.maximum(self._search.values.astype(np.float64), 1.0)
         packed = packing.by_value(model, values)
         return None if packed is None else np.array(packing.counts_of(model, packed), dtype=np.float64)
+
+    def without_large_ones(self) -> Iterator[Floats]:
+        """As if there were no machines larger than some size: on more and smaller ones, pods of which a node holds one
+        find more nodes, and where nodes are filled one after another, less is lost on the last."""
+        model = self._left
+        cpu = model.capacity[:, model.resources.index(CPU)] if CPU in model.resources else model.capacity[:, 0]
+        for size in sorted(set(cpu.tolist()), reverse=True)[1:]:
+            small = cpu <= size
+            fits = model.fits & small
+            without = ~((model.most > 0) & small).any(axis=1)
+            fits[without] = model.fits[without]
+            fleet = self._fleet(replace(model, fits=fits))
+            if fleet is not None:
+                yield fleet
 
     def _over_zones(self, fleet: Floats) -> Floats:
         """As much in each zone, where the same machine is offered in several of them."""
@@ -176,8 +195,8 @@ def _direction(fleet: Floats) -> Floats:
     return found
 
 
-_TURN_WEIGHT = 300
-"""What soft taints count at most: TaintToleration's best score times its weight, beside 100 for each of the others."""
+_NO_TAINT = 100
+"""TaintToleration's score of a node that has the fewest soft taints."""
 _CELLS = 6_000_000
 """Fleets times orders times classes times nodes that are kept at once."""
 _MOST_FLEETS = 48
@@ -199,8 +218,15 @@ _PLACEMENTS = 150_000_000
 
 
 class Rehearsal:
-    def __init__(self, model: PackingModel, arrivals: Sequence[Sequence[PodKey]], turns: int) -> None:
+    def __init__(
+        self,
+        model: PackingModel,
+        arrivals: Sequence[Sequence[PodKey]],
+        turns: int,
+        scores: RehearsedScores | None = None,
+    ) -> None:
         """`arrivals` are the orders in which the pods come."""
+        self._scores = scores or RehearsedScores()
         classes = {key: c for c, one in enumerate(model.classes) for key in one.pods}
         self._sequences = np.array([[classes[key] for key in order if key in classes] for order in arrivals])
         self._requests = model.requests.astype(np.float64)
@@ -246,6 +272,7 @@ class _State:
 
     def __init__(self, rehearsal: Rehearsal, fleets: Sequence[Ints], n_orders: int, chance: int) -> None:
         self._requests, self._scored, self._worth = rehearsal._requests, rehearsal._scored, rehearsal._worth
+        self._how = rehearsal._scores
         n_nodes, n_rows = max(1, *(int(fleet.sum()) for fleet in fleets)), len(fleets) * n_orders
         n_options = rehearsal._n_options
         self._capacity = np.zeros((n_rows, n_nodes, self._requests.shape[1]))
@@ -259,7 +286,7 @@ class _State:
             fits[of_fleet, : len(numbers)] = rehearsal._fits[:, options].T
             last = int(turns.max(initial=0))
             if last:
-                self._early[of_fleet, : len(numbers)] = _TURN_WEIGHT * (last - turns) / last
+                self._early[of_fleet, : len(numbers)] = _NO_TAINT * rehearsal._scores.taints * (last - turns) / last
         self._used = np.zeros_like(self._capacity)
         self._fits = fits
         self._scores = np.empty((n_rows, len(self._requests), n_nodes), dtype=np.float32)
@@ -287,10 +314,11 @@ class _State:
         has_room = (after <= capacity).all(axis=2) & self._fits[rows, nodes]
         whole = np.maximum(capacity[..., self._scored], 1e-9)
         share, before = after[..., self._scored] / whole, used[..., self._scored] / whole
-        free = np.floor(100 * (1 - share) + 1e-9).sum(axis=2) // 2
+        how = self._how
         gained = np.floor(100 - 50 * np.abs(share[..., 0] - share[..., 1]))
         gained -= np.floor(100 - 50 * np.abs(before[..., 0] - before[..., 1]))
-        scores = free + 50 + (50 + gained) // 2 + self._early[rows, nodes][:, np.newaxis]
+        scores = how.fit * how.of_use(share) + how.balanced * (50 + (50 + gained) // 2)
+        scores += self._early[rows, nodes][:, np.newaxis]
         self._scores[rows, :, nodes] = np.where(has_room, scores, -2)
 
 
@@ -332,7 +360,8 @@ class RehearsedSearch:
         search = self.search
         assert search.best is not None
         ends = _TURN_ENDS if search.turns > 1 else ((),)
-        pairs: list[tuple[Floats, Sequence[float]]] = [(one, end) for one in fleets.all_directions() for end in ends]
+        directions = [*fleets.all_directions(), *fleets.without_large_ones()]
+        pairs: list[tuple[Floats, Sequence[float]]] = [(one, end) for one in directions for end in ends]
         low, high = float(search.bound.cost), float(search.cost(search.best.mix))
         found: list[Ints] = []
         for number in range(_HALVINGS):

@@ -43,7 +43,7 @@ from kubesched.planning.plan.request import (
     limits_of,
     planned_world,
 )
-from kubesched.planning.plan.scoring import filling_nodes, fills_evenly
+from kubesched.planning.plan.scoring import RehearsedScores, filling_nodes, fills_evenly, rehearsed_scores
 from kubesched.planning.plan.search import MixSearch, StoppedError
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.loading import SimulationInput
@@ -248,6 +248,14 @@ def _less(report: PlanReport, other: PlanReport) -> str:
     return f"{100 * (report.cost - other.cost) / report.cost:.1f} % less"
 
 
+def _scores_of(config: KubeSchedulerConfiguration, planned: PlannedWorld) -> RehearsedScores | None:
+    """If the pods to place have one profile, and a rehearsal knows its scores."""
+    world = planned.world
+    schedulers = {info.spec.scheduler_name: world.scheduler_of(info) for info in world.cluster.pending.values()}
+    known = [one for one in schedulers.values() if one is not None]
+    return rehearsed_scores(config, known[0].profile.score) if len(known) == 1 else None
+
+
 def _told(report: PlanReport) -> str:
     if report.answer != "yes":
         return "no plan"
@@ -272,6 +280,7 @@ class _Verified:
         self._options = options = facts.planned.options
         self._watch = watch
         self._fills_evenly = fills_evenly(config)
+        self._scores = _scores_of(config, facts.planned)
         self._model = facts.problem.model
         request = self._request
         self._judge = MixJudge(
@@ -329,7 +338,7 @@ class _Verified:
         search, model = self._search, self._model
         left = self._left(empty)
         starts = [one for one in _packings(left, self._bound) if one is not None]
-        fleets = FleetSearch(search, left, self._tell)
+        fleets = FleetSearch(search, left, self._tell, fills_evenly=self._fills_evenly)
         if self._request.arrival != TOGETHER and self._is_rehearsable():
             self._let_join(fleets, starts)
         fleets.first()
@@ -423,7 +432,7 @@ class _Verified:
     def _rehearse(self, fleets: FleetSearch) -> None:
         """Many fleets at once, where what counts is what a rehearsal knows."""
         search, model = self._search, self._model
-        if not self._is_rehearsable() or not self._fills_evenly or model.existing or search.best is None:
+        if not self._is_rehearsable() or self._scores is None or model.existing or search.best is None:
             return
         if self._request.arrival != TOGETHER:
             return
@@ -433,7 +442,7 @@ class _Verified:
         arrivals = [self._judge.arrivals(order) for order in range(self._request.orders)]
         RehearsedSearch(
             search,
-            Rehearsal(model, arrivals, search.turns),
+            Rehearsal(model, arrivals, search.turns, self._scores),
             lambda: self._watch.goes_on() and self._watch.left_s > until_s,
             self._tell,
         ).run(fleets, [search.in_turn(mix) for mix in self._packed_mixes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ from kubesched.planning.plan.fleets import Rehearsal
 from kubesched.planning.plan.judge import MixJudge
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.request import planned_world
+from kubesched.planning.plan.scoring import rehearsed_scores
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.config.plugin_args import API_VERSION
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.testing import make
 
@@ -102,18 +106,33 @@ def test_turns_do_not_add_to_what_is_to_be_had() -> None:
 # -- rehearsals --------------------------------------------------------------------------------------------------------
 
 
-def rehearsed(*turns: int) -> tuple[float, int]:
+def configured(*, balanced: int = 1, **strategy: object) -> KubeSchedulerConfiguration:
+    """With a scoringStrategy, and the weight of NodeResourcesBalancedAllocation."""
+    profile = {
+        "plugins": {"multiPoint": {"enabled": [{"name": "NodeResourcesBalancedAllocation", "weight": balanced}]}},
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}] if strategy else [],
+    }
+    document = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+    return GivenConfiguration.read(document, None, None, None).as_of_today().config
+
+
+def rehearsed(*turns: int, config: KubeSchedulerConfiguration | None = None) -> tuple[float, float]:
     """What the rehearsal leaves on so many machines in each turn, as a share of the demand over two orders; and what
-    the scheduler leaves over the same, in pods."""
+    the scheduler leaves over the same, in large pods."""
     pods = late_large_pods()
     options = tuple(catalogue_from(EIGHT).options())
-    config = GivenConfiguration.read(None, None, None, None).as_of_today().config
+    config = config or configured()
     planned = planned_world(load(read_objects(pods, SIMULATED_KINDS)), options, config, from_scratch=True)
+    scheduler = planned.world.scheduler_of(next(iter(planned.world.cluster.pending.values())))
+    assert scheduler is not None
     judge = MixJudge(planned.in_turns(len(turns)), orders=2)
     orders = [judge.arrivals(order) for order in range(2)]
-    rehearsal = Rehearsal(read_problem(planned).model, orders, len(turns))
+    scores = rehearsed_scores(config, scheduler.profile.score)
+    assert scores is not None
+    rehearsal = Rehearsal(read_problem(planned).model, orders, len(turns), scores)
     left = rehearsal.left([np.array(turns, dtype=np.int64)], 0)
-    return float(left[0]), sum(len(judge.try_once(turns, "together", 0, order).pending) for order in range(2))
+    pending = [key for order in range(2) for key in judge.try_once(turns, "together", 0, order).pending]
+    return float(left[0]), sum(1 if "large" in key else 250 / 3000 for key in pending)
 
 
 @pytest.mark.parametrize("turns", [(19,), (9, 5, 3)])
@@ -126,8 +145,36 @@ def test_a_rehearsal_comes_near_to_the_scheduler(turns: tuple[int, ...]) -> None
     assert rehearsed(60) == (0.0, 0)
 
 
+_CURVE = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 70, "score": 10}, {"utilization": 100, "score": 4}]}
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        {"type": "MostAllocated", "balanced": 1},
+        {"type": "MostAllocated", "balanced": 6},
+        {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": _CURVE},
+    ],
+)
+def test_a_rehearsal_knows_configured_scores(strategy: dict[str, Any]) -> None:
+    worth = 3000 / (200 * 250 + 30 * 3000)
+    share, n_pending = rehearsed(17, config=configured(**strategy))
+    assert n_pending > 0
+    assert abs(share / worth - n_pending) <= 2
+
+
+def test_a_rehearsal_does_not_pretend_to_know_scores_of_other_resources() -> None:
+    strategy: dict[str, Any] = {
+        "type": "MostAllocated",
+        "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}],
+    }
+    assert rehearsed_scores(configured(**strategy), []) is None
+    strategy["resources"] = [{"name": "nvidia.com/gpu", "weight": 1}]
+    assert rehearsed_scores(configured(**strategy), []) is None
+
+
 def test_a_rehearsal_with_other_scores_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: taints of later turns are forgotten."""
-    monkeypatch.setattr("kubesched.planning.plan.fleets._TURN_WEIGHT", 0)
+    monkeypatch.setattr("kubesched.planning.plan.fleets._NO_TAINT", 0)
     with pytest.raises(AssertionError):
         test_a_rehearsal_comes_near_to_the_scheduler((9, 5, 3))
