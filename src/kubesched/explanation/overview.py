@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
@@ -18,12 +19,14 @@ from kubesched.explanation.findings.taints import taint_text
 from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table
 from kubesched.explanation.placement import NodeAnswer, UnknownNodeError, node_called
+from kubesched.explanation.pod_groups import WaitingGroups
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.scheduling import group_key_of
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -175,7 +178,7 @@ def explain_pods(
     notes: Sequence[str] = (),
 ) -> PodsOverview:
     """The pods that are wanted, each judged on the cluster as it is. Those that are being deleted wait for nothing."""
-    judge = Judge(build_cluster(found), config, source, registry)
+    judge = Judge(found, config, source, registry)
     cluster = judge.cluster
     n_placed = sum(is_wanted(info.pod) for info in cluster.placed.values())
     waiting = [
@@ -185,24 +188,26 @@ def explain_pods(
 
 
 class Judge:
-    """Explains pods of one cluster, those with the same signature once."""
+    """Explains pods of one cluster, those with the same signature once; of a group, all its pods."""
 
     def __init__(
-        self, cluster: Cluster, config: KubeSchedulerConfiguration, source: str = "", registry: Registry | None = None
+        self, found: Manifests, config: KubeSchedulerConfiguration, source: str = "", registry: Registry | None = None
     ) -> None:
-        self.cluster = cluster
+        self.cluster = build_cluster(found)
         self._config = config
+        self._groups = WaitingGroups(partial(build_cluster, found), config, source, registry)
         self._schedulers = build_schedulers(
-            cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
+            self.cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
         )
         self._known: dict[tuple[object, ...], Explanation] = {}
 
     def explain(self, info: PodInfo) -> Explanation:
         status = info.pod.status
-        key = (id(info.signature), status.nominated_node_name, status.resource_claim_statuses)
+        key = (id(info.signature), group_key_of(info.pod), status.nominated_node_name, status.resource_claim_statuses)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = explain_pending(self.cluster, self._scheduler(info), info, self._config)
+            found.waiting_group = self._groups.of(info.pod)
         return found
 
     def _scheduler(self, info: PodInfo) -> ProfileScheduler:
@@ -351,7 +356,7 @@ def explain_node(
     found: Manifests, node: str, config: KubeSchedulerConfiguration, source: str = "", registry: Registry | None = None
 ) -> NodeOverview:
     """Raises UnknownNodeError."""
-    judge = Judge(build_cluster(found), config, source, registry)
+    judge = Judge(found, config, source, registry)
     cluster = judge.cluster
     node = node_called(node, cluster.table.names)
     row = cluster.table.rows[node]
@@ -376,7 +381,12 @@ def explain_node(
 
 def _why_not_here(explanation: Explanation, node: str) -> str | None:
     """None if the pod could come."""
-    if explanation.is_stand_in or explanation.gate is not None or explanation.failures is None:
+    if (
+        explanation.cause.kind is CauseKind.POD_GROUP
+        or explanation.is_stand_in
+        or explanation.gate is not None
+        or explanation.failures is None
+    ):
         return explanation.cause.text
     group = NodeAnswer(explanation, node).group
     return None if group is None else group.summary()

@@ -7,7 +7,7 @@ missing there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -251,26 +251,55 @@ def explain_group(
     return explain_group_in(build_cluster(found), key, _with_gates_of_groups(config), source, registry)
 
 
-def waiting_group(
-    found: Manifests,
-    pod: Pod,
-    config: KubeSchedulerConfiguration,
-    source: str = "",
-    registry: Registry | None = None,
-) -> WaitingGroup | None:
-    """The group that keeps this pod waiting, if one does; none where the configuration turns groups off."""
-    key = group_key_of(pod)
-    if not key or config.gates.get(GENERIC_WORKLOAD) is False:
+class WaitingGroups:
+    """The groups that keep their pods waiting, whatever becomes of one of them by itself; each is looked at once."""
+
+    def __init__(
+        self,
+        rebuilt: Callable[[], Cluster],
+        config: KubeSchedulerConfiguration,
+        source: str = "",
+        registry: Registry | None = None,
+    ) -> None:
+        """`rebuilt` gives a cluster of its own to try them on."""
+        self._rebuilt = rebuilt
+        self._config = config
+        self._with_whom = (source, registry)
+        self._cluster: Cluster | None = None
+        self._known: dict[str, WaitingGroup | None] = {}
+
+    def of(self, pod: Pod) -> WaitingGroup | None:
+        """None where its group does not wait, it has none, or the configuration turns groups off."""
+        key = group_key_of(pod)
+        if not key or self._config.gates.get(GENERIC_WORKLOAD) is False:
+            return None
+        if key not in self._known:
+            self._known[key] = self._found(key)
+        return self._known[key]
+
+    def _found(self, key: str) -> WaitingGroup | None:
+        cluster = self._cluster = self._cluster or self._rebuilt()
+        if key not in cluster.objects.pod_groups:
+            return WaitingGroup(key, "does not exist", is_incomplete=True)
+        group = explain_group_in(cluster, key, _with_gates_of_groups(self._config), *self._with_whom, has_changes=False)
+        if not group.is_unschedulable:
+            return _left_out(group, key) if isinstance(group, GroupTreeExplanation) else None
+        subject, headline = f"PodGroup {key} ", group.headline.rstrip(".")
+        why = headline.removeprefix(subject) if headline.startswith(subject) else f"waits with its parent: {headline}"
+        return WaitingGroup(key, why, is_incomplete=isinstance(group, PodGroupExplanation) and bool(group.gate))
+
+
+def _left_out(tree: GroupTreeExplanation, key: str) -> WaitingGroup | None:
+    """Of a group whose parent starts without it."""
+    found = next((one for one in tree.groups if one.group.group_key == key), None)
+    if found is None or found.fits or found.n_pods == found.n_scheduled:
         return None
-    cluster = build_cluster(found)
-    if key not in cluster.objects.pod_groups:
-        return WaitingGroup(key, "does not exist", is_incomplete=True)
-    group = explain_group_in(cluster, key, _with_gates_of_groups(config), source, registry, has_changes=False)
-    if not group.is_unschedulable:
-        return None
-    subject, headline = f"PodGroup {key} ", group.headline.rstrip(".")
-    why = headline.removeprefix(subject) if headline.startswith(subject) else f"waits with its parent: {headline}"
-    return WaitingGroup(key, why, is_incomplete=isinstance(group, PodGroupExplanation) and bool(group.gate))
+    needed = found.group.min_count or 1
+    if not found.is_ready:
+        why = f"waits: {found.n_ready} of the {counted(needed, 'pod')} that it needs exist"
+    else:
+        why = f"finds no room beside the other groups of {tree.kind} {tree.key}: {found.reason or 'too few pods fit'}"
+    return WaitingGroup(key, why.rstrip("."), is_incomplete=not found.is_ready)
 
 
 def explain_composite(

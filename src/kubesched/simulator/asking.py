@@ -9,14 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, overload
 
 from kubesched.explanation.answer import Explanation
-from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
+from kubesched.explanation.explain import NotExplainableError, build_cluster, explain_emulated, explain_pod
 from kubesched.explanation.group_trees import GroupTreeExplanation
 from kubesched.explanation.overview import NodeOverview, OwnedPods, PodsOverview, explain_node, explain_pods
 from kubesched.explanation.placement import NodeAnswer, why_not_node
-from kubesched.explanation.pod_groups import PodGroupExplanation, explain_composite, explain_group, waiting_group
+from kubesched.explanation.pod_groups import PodGroupExplanation, WaitingGroups, explain_composite, explain_group
 from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedWarning
@@ -181,8 +182,9 @@ def answer(
     if target.kind is AskedKind.POD:
         _keep_scheduled_kinds(found)
         explanation = explain_pod(found, target.key, *with_whom)
-        if explanation.pod.spec.scheduling_group is not None and not explanation.placed_on:
-            explanation.waiting_group = waiting_group(found, explanation.pod.pod, *with_whom)
+        if not explanation.placed_on:
+            waiting = WaitingGroups(partial(build_cluster, found), *with_whom)
+            explanation.waiting_group = waiting.of(explanation.pod.pod)
         return (explanation if node is None else why_not_node(explanation, node)), []
     if target.kind is AskedKind.NODE:
         return explain_node(found, target.name, *with_whom), []

@@ -145,3 +145,21 @@ def test_without_v1_37_there_are_no_groups_of_groups() -> None:
 def test_one_that_is_not_there_is_named() -> None:
     with pytest.raises(NotExplainableError, match="CompositePodGroup default/b does not exist"):
         _asked([_node("n")], "cpg/b")
+
+
+@pytest.mark.parametrize(
+    ("least", "told"),
+    [
+        pytest.param(
+            2, "its PodGroup x waits with its parent: CompositePodGroup default/a waits: 1 of", id="whole tree"
+        ),
+        pytest.param(0, "fits on 1 of 1 node", id="the parent starts without the other one"),
+    ],
+)
+def test_pods_say_that_they_wait_with_the_tree(least: int, told: str) -> None:
+    objects = [_node("n"), _composite("a", least), *_gang("x", 1), *_gang("y", 2)]
+    groups = {group.pods[0]: group.cause.text for group in _asked(objects, "namespace/default").groups}
+    assert groups["default/x-0"].startswith(told)
+    left_out = "its PodGroup y finds no room beside the other groups of CompositePodGroup default/a: y-1: 0/1 nodes"
+    if not least:
+        assert groups["default/y-0"].startswith(left_out)

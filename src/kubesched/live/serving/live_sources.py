@@ -26,7 +26,7 @@ from kubesched.explanation.explain import (
     explain_as_of_then,
     explain_pending,
 )
-from kubesched.explanation.pod_groups import explain_group_in
+from kubesched.explanation.pod_groups import WaitingGroups, explain_group_in
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
@@ -107,7 +107,10 @@ def explain_captured(
         return explain_as_of_then(cluster, info, emulation, placed_on)
     schedulers = build_schedulers(cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH)
     scheduler = schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
-    return explain_pending(cluster, scheduler, info, config, placed_on=placed_on, recorded=recorded)
+    explanation = explain_pending(cluster, scheduler, info, config, placed_on=placed_on, recorded=recorded)
+    if not placed_on and config.gates.get(GENERIC_WORKLOAD):
+        explanation.waiting_group = WaitingGroups(known.rebuilt, config, registry=registry).of(info.pod)
+    return explanation
 
 
 class LiveExplainer:
