@@ -35,7 +35,7 @@ from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest, planned_world
-from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance, rows_of
 from kubesched.planning.several_runs import ONE_RUN, Run, Runs, in_order
 from kubesched.planning.solving import integer_program
 from kubesched.planning.spare_one import spared_by
@@ -199,7 +199,7 @@ class OptimalityReport(AnsweredReport):
                 "packed": money(self.packed_cost),
             },
             **({"pendingByRun": list(self.pending_by_run)} if self.pending_by_run else {}),
-            **{name: one.to_rows() for name, one in self.tables.items()},
+            **{name: rows_of(one) for name, one in self.tables.items()},
             "assumptions": list(self.assumptions),
         }
 

@@ -6,7 +6,7 @@ Two reports with the same hash answered the same question about the same objects
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ import msgspec
 
 import kubesched
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.spelling import record_field
 from kubesched.planning.catalogue import CATALOGUE_VERSION, Catalogue
 from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.several_runs import Runs
+from kubesched.simulator.column_table import Cell, ColumnTable
 from kubesched.simulator.trial import LoadedWorld
 
 _DIGITS = 16
@@ -90,3 +92,17 @@ class AnsweredReport(ReportAsPage):
         if runs is not None:
             return {**record, "seed": runs.seed, "seeds": list(runs.seeds), "orders": runs.n_orders}
         return record if self.asked.seed is None else {**record, "seed": self.asked.seed}
+
+
+# -- fields of records -------------------------------------------------------------------------------------------------
+
+
+def as_record(given: Any) -> dict[str, Any]:
+    """A dataclass, its fields spelled as in Kubernetes."""
+    found: dict[str, Any] = asdict(given, dict_factory=lambda pairs: {record_field(name): one for name, one in pairs})
+    return found
+
+
+def rows_of(table: ColumnTable) -> list[dict[str, Cell]]:
+    """The rows of a table, its columns spelled as in Kubernetes."""
+    return [{record_field(name): cell for name, cell in row.items()} for row in table.to_rows()]

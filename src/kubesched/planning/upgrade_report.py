@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, listed, table, wrapped
 from kubesched.planning.catalogue import money
-from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance, as_record
 from kubesched.planning.rolling_upgrade import StuckNode, UpgradeStrategy
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
@@ -157,10 +157,10 @@ class UpgradeReport(AnsweredReport):
             "pool": self.pool,
             "preset": self.preset,
             **_record(self.outcome),
-            "extra_cost": None if self.extra_cost is None else self.extra_cost / 10**9,
+            "extraCost": None if self.extra_cost is None else self.extra_cost / 10**9,
             "currency": self.currency or None,
-            "smallest_surge": self.smallest_surge,
-            "best_order": self.best_order,
+            "smallestSurge": self.smallest_surge,
+            "bestOrder": self.best_order,
             **self.outcome.verdicts.record(),
             "tries": [_record(one) for one in (*self.orders, *self.surges)],
             "assumptions": list(self.assumptions),
@@ -184,22 +184,22 @@ class UpgradeReport(AnsweredReport):
 
 def _record(one: UpgradeOutcome) -> dict[str, Any]:
     return {
-        "strategy": asdict(one.strategy),
+        "strategy": as_record(one.strategy),
         "nodes": one.n_nodes,
         "upgraded": one.n_upgraded,
         "skipped": list(one.skipped),
-        "stuck": [asdict(stuck) for stuck in one.stuck],
-        "duration_s": one.duration_s,
+        "stuck": [as_record(stuck) for stuck in one.stuck],
+        "durationSeconds": one.duration_s,
         "pods": one.n_pods,
         "moves": one.moves,
         "forced": one.forced,
-        "most_pending": one.most_pending,
-        "longest_wait_s": one.longest_wait_s,
+        "mostPending": one.most_pending,
+        "longestWaitSeconds": one.longest_wait_s,
         "waiting": list(one.waiting),
-        "peak_nodes": one.peak_nodes,
-        "extra_node_hours": one.extra_node_hours,
-        **({} if one.room is None else {"room": asdict(one.room)}),
-        **({"by_run": [asdict(run) for run in one.by_run]} if one.by_run else {}),
+        "peakNodes": one.peak_nodes,
+        "extraNodeHours": one.extra_node_hours,
+        **({} if one.room is None else {"room": as_record(one.room)}),
+        **({"byRun": [as_record(run) for run in one.by_run]} if one.by_run else {}),
     }
 
 

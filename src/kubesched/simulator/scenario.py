@@ -18,6 +18,7 @@ from kubesched.k8s.model.core import Node, NodeSpec, NodeStatus
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.k8s.model.spelling import camel
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.simulator.virtual.cluster import VirtualCluster
@@ -127,7 +128,7 @@ class _Place:
     field: str = ""
 
     def at_field(self, field: str) -> _Place:
-        return _Place(self.source, self.scenario, self.index, _camel(field))
+        return _Place(self.source, self.scenario, self.index, camel(field))
 
     def error(self, problem: str) -> ManifestError:
         path = f"events[{self.index}]" + (f".{self.field}" if self.field else "")
@@ -138,8 +139,8 @@ def _step(event: ScenarioEvent, place: _Place, known: set[str]) -> ScenarioStep:
     at_s = _time(event.at, place)
     set_verbs = [verb for verb in _VERBS if getattr(event, verb) is not None]
     if len(set_verbs) != 1:
-        listed = ", ".join(map(_camel, _VERBS))
-        found = "none is set" if not set_verbs else f"{' and '.join(map(_camel, set_verbs))} are set"
+        listed = ", ".join(map(camel, _VERBS))
+        found = "none is set" if not set_verbs else f"{' and '.join(map(camel, set_verbs))} are set"
         raise place.error(f"exactly one of {listed} is expected; {found}")
     verb = set_verbs[0]
     if event.add_nodes is not None:
@@ -199,11 +200,6 @@ def _deleted(names: Iterable[ObjectName], place: _Place) -> Iterator[tuple[type[
             raise place.at_field(f"delete[{index}].kind").error(f'"{wanted.kind}" is not a kind that is simulated')
         namespace = (wanted.namespace or "default") if manifests.is_namespaced(struct) else ""
         yield struct, f"{namespace}/{wanted.name}" if namespace else wanted.name
-
-
-def _camel(field: str) -> str:
-    first, *rest = field.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 BY_SCENARIO = "deleted by the scenario"

@@ -383,10 +383,10 @@ def test_every_form(tmp_path: Path) -> None:
         "before": 6.0,
         "after": 3.0,
         "saving": 3.0,
-        "saving_a_month": None,
+        "savingAMonth": None,
         "bound": 3.0,
     }
-    assert record["other_policies"] == {"karpenter": 3.0}
+    assert record["otherPolicies"] == {"karpenter": 3.0}
     assert "Karpenter would save 3 nodes." in run("-f", EXAMPLE, "--policy", "best,karpenter").stdout
     full = [node("x"), *workload("Deployment", "web", "3", ["x"])]
     none = run("-f", _file(tmp_path, full), "--exit-code")

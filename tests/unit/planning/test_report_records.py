@@ -112,3 +112,16 @@ def test_the_page_tells_all_of_it() -> None:
     assert (ROOT / PAGE).read_text() == page()
     assert (ROOT / "docs/reference/report-schemas.json").read_text() == schemas()
     assert all(kind in page() for kind in KINDS)
+
+
+def _fields_of(schema: dict[str, Any]) -> list[str]:
+    inner = [
+        *schema.get("properties", {}).values(),
+        *(schema[key] for key in ("items", "additionalProperties") if key in schema),
+    ]
+    return [*schema.get("properties", {}), *(name for one in inner for name in _fields_of(one))]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_fields_are_spelled_as_in_kubernetes(kind: str) -> None:
+    assert [name for name in _fields_of(schema_of(kind)) if "_" in name or name[0].isupper()] == []

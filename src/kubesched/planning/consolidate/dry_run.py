@@ -176,10 +176,10 @@ def _section(one: NodeDryRun, currency: str, style: Style) -> list[str]:
 def _record(one: NodeDryRun) -> dict[str, Any]:
     return {
         "node": one.node,
-        "can_go": one.can_go,
+        "canGo": one.can_go,
         "blockers": [{"reason": b.identifier, "pod": b.pod or None, "text": b.text} for b in one.blockers],
         "moves": [{"pod": move.pod, "workload": move.workload, "to": move.target} for move in one.moves],
         "stuck": [{"pod": pod, "message": message} for pod, message in one.stuck],
         "waves": one.waves,
-        **({"can_go_by_run": list(one.by_run)} if one.by_run else {}),
+        **({"canGoByRun": list(one.by_run)} if one.by_run else {}),
     }

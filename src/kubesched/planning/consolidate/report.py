@@ -176,11 +176,11 @@ class ConsolidationReport(AnsweredReport):
                 "before": self.cost / NANOS,
                 "after": (self.cost - self.saving) / NANOS,
                 "saving": self.saving / NANOS,
-                "saving_a_month": self.saving * HOURS_A_MONTH / NANOS if self.currency else None,
+                "savingAMonth": self.saving * HOURS_A_MONTH / NANOS if self.currency else None,
                 "bound": self.bound / NANOS,
             },
             **self.verdicts.record(),
-            **({"saving_by_run": [one / NANOS for one in self.savings_by_run]} if self.savings_by_run else {}),
+            **({"savingByRun": [one / NANOS for one in self.savings_by_run]} if self.savings_by_run else {}),
             "evictions": self.evictions,
             "stopped": self.stopped,
             "steps": [self._step_record(step, turn) for step, turn in zip(self.steps, self.rounds, strict=True)],
@@ -189,7 +189,7 @@ class ConsolidationReport(AnsweredReport):
                 {"node": k.node, "reason": k.reason.identifier, "pod": k.reason.pod or None, "text": k.reason.text}
                 for k in self.kept
             ],
-            "other_policies": {name: saving / NANOS for name, saving in self.others.items()},
+            "otherPolicies": {name: saving / NANOS for name, saving in self.others.items()},
             "timeline": None if self.timeline is None else self.timeline.to_dict(),
             "assumptions": list(self.assumptions),
         }
@@ -208,7 +208,7 @@ class ConsolidationReport(AnsweredReport):
             "waves": step.waves,
             "saving": step.saving / NANOS,
             "disruption": round(step.disruption, 6),
-            "balanced_score": round(self.balanced_score(step), 6),
+            "balancedScore": round(self.balanced_score(step), 6),
             "moves": [{"pod": m.pod, "workload": m.workload, "from": m.source, "to": m.target} for m in step.moves],
             "waited": list(step.waited),
             "lost": list(step.lost),

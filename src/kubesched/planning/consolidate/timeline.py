@@ -83,11 +83,11 @@ class StepTimeline:
     def to_dict(self) -> dict[str, Any]:
         return {
             "finishes": self.finishes,
-            "duration_seconds": self.duration_s,
-            "boot_seconds": self.boot_s,
+            "durationSeconds": self.duration_s,
+            "bootSeconds": self.boot_s,
             "evictions": self.evictions,
-            "most_pending": self.most_pending,
-            "longest_wait_seconds": self.longest_wait_s,
+            "mostPending": self.most_pending,
+            "longestWaitSeconds": self.longest_wait_s,
             "waits": [{"pod": key, "seconds": wait_s} for key, wait_s in self.waits],
             "pending": list(self.pending),
             "blocked": [{"node": name, "pods": list(pods)} for name, pods in self.blocked],

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubesched.framework.handle import Handle
-from kubesched.k8s.model.spelling import did_you_mean
+from kubesched.k8s.model.spelling import camel, did_you_mean
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, display
 from kubesched.scheduler.plugin_loading.class_rules import constructor_parameters, line_of, plugin_error, told
 
@@ -31,11 +31,6 @@ def decode_args(plugin: type, args: Any, path: str, errors: ErrorList) -> Any:
     if kind is None:
         return args
     return _dataclass(kind, {} if args is None else args, path, errors)
-
-
-def camel(name: str) -> str:
-    first, *others = name.strip("_").split("_")
-    return first + "".join(word[:1].upper() + word[1:] for word in others)
 
 
 def _dataclass(kind: type, value: Any, path: str, errors: ErrorList) -> Any:
