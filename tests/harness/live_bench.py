@@ -47,6 +47,7 @@ _FLAGS = "--leader-elect=false --secure-port=0 --kube-api-qps=100000 --kube-api-
 _PODS = "/api/v1/namespaces/default/pods"
 _AT_ONCE = 64
 _LONGEST_S = 300.0
+_LONGEST_END_S = 10.0
 
 
 class _Named(msgspec.Struct):
@@ -153,7 +154,7 @@ class Scene:
                         last_cpu_s = max(last_cpu_s, _cpu_s(scheduler.pid))
                         await asyncio.sleep(0.1)
                 finally:
-                    scheduler.send_signal(signal.SIGINT)
+                    _end(scheduler)
         per_s = (n_pods - 1) / (last_s - first_s) if n_pods > 1 else 0.0
         own_ms, *beside_ms = ((last - first) / n_pods * 1e3 for first, last in zip(at_first, at_last, strict=True))
         cpu_ms = (last_cpu_s - at_first[0]) / n_pods * 1e3
@@ -212,6 +213,14 @@ def _pod(name: str, node: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
+def _end(scheduler: subprocess.Popen[bytes]) -> None:
+    scheduler.send_signal(signal.SIGINT)
+    try:
+        scheduler.wait(_LONGEST_END_S)
+    except subprocess.TimeoutExpired:
+        scheduler.kill()
+
+
 def _cpu_s(pid: int) -> float:
     """Of all its threads, as the system counts it; 0 once it has ended."""
     try:
@@ -235,6 +244,10 @@ def _commands(kubeconfig: Path, n_nodes: int, given: Sequence[str]) -> Iterator[
 
 
 async def compare(kubeconfig: Path, sizes: argparse.Namespace) -> dict[str, list[Figures]]:
+    """Told to end (SIGTERM), it ends the scheduler whose turn it is, and deletes the pods that waited for it."""
+    comparing = asyncio.current_task()
+    assert comparing is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, comparing.cancel)
     found: dict[str, list[Figures]] = {}
     commands = dict(_commands(kubeconfig, sizes.nodes, sizes.scheduler))
     names = list(commands)
@@ -294,7 +307,11 @@ def main() -> None:
     if given.null:
         asyncio.run(bind_by_turns(given.kubeconfig, given.nodes, watches=given.watch))
         return
-    for name, found in asyncio.run(compare(given.kubeconfig, given)).items():
+    try:
+        compared = asyncio.run(compare(given.kubeconfig, given))
+    except asyncio.CancelledError:
+        sys.exit(128 + signal.SIGTERM)
+    for name, found in compared.items():
         click.echo(f"median {name:<16} {_line(_median(found))}")
 
 
