@@ -162,6 +162,7 @@ class LiveScheduler:
                 find_pod,
                 sleep=pace.sleep,
                 binds_in_protobuf=config.client_connection.content_type == PROTOBUF,
+                begin=gate.begin,
             ),
             VolumeWrites(gate),
             ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),

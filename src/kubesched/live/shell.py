@@ -147,6 +147,7 @@ class LiveShell(Generic[LoopT]):
         self._is_suspended = False
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_s = 0.0
 
     @property
     def is_leading(self) -> bool:
@@ -283,12 +284,17 @@ class LiveShell(Generic[LoopT]):
                 self._failed("send")
 
     def _wait_for_deadline(self) -> None:
+        """A timer that comes too early finds nothing to do, and sets another one: cheaper than one for every turn."""
+        deadline_s = self.loop.next_deadline_s()
         if self._timer is not None:
+            if deadline_s is None or self._timer_at_s <= deadline_s:
+                return
             self._timer.cancel()
             self._timer = None
-        deadline_s = self.loop.next_deadline_s()
         if deadline_s is not None:
-            delay_s = max(deadline_s - self._clock(), 0.001)
+            now_s = self._clock()
+            self._timer_at_s = max(deadline_s, now_s + 0.001)
+            delay_s = self._timer_at_s - now_s
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._deadline_came)
 
     def _deadline_came(self) -> None:

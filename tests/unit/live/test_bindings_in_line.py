@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from kubesched.framework.effects import BindPod, Done, Effect, Failed, FindOut, PatchPodStatus
-from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
-from kubesched.live.writes.writer import EffectWriter, ExtenderCalls, LeaderGate
+from kubesched.live.writes.writer import BINDINGS_AT_ONCE, EffectWriter, ExtenderCalls, LeaderGate
 
-MANY = 3 * MAX_CONNECTIONS
+MANY = 3 * BINDINGS_AT_ONCE
 LAST = PodKey(f"shop/web-{MANY - 1}")
 PATCH = PatchPodStatus(LAST, "u1", PodCondition("PodScheduled", "False", "Unschedulable", "no room"))
 
@@ -68,12 +67,12 @@ def test_they_go_out_in_their_order_as_others_end() -> None:
         assert it.writer.is_quiet.is_set()
         it.bind_many()
         await asyncio.sleep(0.01)
-        assert len(it.sent) == it.most_under_way == MAX_CONNECTIONS
+        assert len(it.sent) == it.most_under_way == BINDINGS_AT_ONCE
         assert not it.writer.is_quiet.is_set()
         it.go_on.set()
         await it.writer.settled()
         assert it.sent == [f"web-{number}/binding" for number in range(MANY)]
-        assert it.most_under_way == MAX_CONNECTIONS
+        assert it.most_under_way == BINDINGS_AT_ONCE
         assert it.answers == dict.fromkeys(range(MANY), Done())
         assert it.writer.is_quiet.is_set()
 
@@ -88,7 +87,7 @@ def test_when_all_is_called_off_those_in_line_are_answered_too() -> None:
         it.writer.cancel()
         await it.writer.settled()
         assert it.answers == dict.fromkeys(range(MANY), Failed("context canceled"))
-        assert len(it.sent) == MAX_CONNECTIONS
+        assert len(it.sent) == BINDINGS_AT_ONCE
         assert it.writer.is_quiet.is_set()
 
     asyncio.run(scene())

@@ -19,6 +19,9 @@ import asyncio
 import struct
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from math import inf
 
 from kubesched.k8s.client.header_blocks import TABLE_SIZE, HeaderWriter, MalformedHeaders, read_headers, read_status
 from kubesched.k8s.client.http1_connection import NoAnswer, why_lost
@@ -41,6 +44,7 @@ _LARGEST_FRAME = 16_384
 _LARGEST_BLOCK = 64 * 1024
 _LAST_ID = (1 << 31) - 1
 _USUAL_MAX_STREAMS = 100
+_CLOCK_STEP_S = 0.001
 
 
 class _Malformed(Exception):  # noqa: N818 - it is what came that is malformed
@@ -52,14 +56,28 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return _HEAD.pack(length >> 8, length & 255, kind, flags, stream) + payload
 
 
+Tell = Callable[[Answer | NoAnswer], None]
+
+
 class RequestUnderWay:
-    """Until its answer is whole."""
+    """Until its answer is whole. Whoever made it is told, once, while the bytes are read in which the answer ended."""
 
-    __slots__ = ("answer", "headers", "number", "parts", "reads_headers", "status", "timer", "unsent", "window")
+    __slots__ = (
+        "headers",
+        "number",
+        "parts",
+        "reads_headers",
+        "status",
+        "tell",
+        "timeout_s",
+        "unsent",
+        "until_s",
+        "window",
+    )
 
-    def __init__(self, number: int, answer: asyncio.Future[Answer], window: int, *, reads_headers: bool) -> None:
+    def __init__(self, number: int, tell: Tell, window: int, *, reads_headers: bool) -> None:
         self.number = number
-        self.answer = answer
+        self.tell: Tell | None = tell
         self.window = window
         self.reads_headers = reads_headers
         """Even those of an answer that all is well."""
@@ -67,11 +85,13 @@ class RequestUnderWay:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.parts: list[bytes] = []
-        self.timer: asyncio.TimerHandle | None = None
+        self.timeout_s = inf
+        self.until_s = inf
 
 
 class Http2Connection(asyncio.Protocol):
-    """`send` a request, await its `answer`, and `end` it, whatever came. `can_take` is the question before."""
+    """`send` a request, or `ask` and await its answer; `end` what was sent, whatever came. `can_take` is the question
+    before."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, epoch: int, authority: str) -> None:
         self._loop = loop
@@ -96,6 +116,8 @@ class Http2Connection(asyncio.Protocol):
         """Stream, flags and begin of a header block that goes on."""
         self._n_read = 0
         self._has_answered = False
+        self._timer: asyncio.TimerHandle | None = None
+        """For the request whose time is up first."""
 
     @property
     def is_open(self) -> bool:
@@ -114,14 +136,28 @@ class Http2Connection(asyncio.Protocol):
         if not self._exchanges:
             self.close()
 
-    def send(self, method: str, path: str, headers: Headers, body: bytes | None, timeout_s: float) -> RequestUnderWay:
+    async def ask(self, method: str, path: str, headers: Headers, body: bytes | None, timeout_s: float) -> Answer:
+        """Raises `NoAnswer`."""
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        exchange = self.send(method, path, headers, body, timeout_s, partial(_settle, answer))
+        try:
+            return await answer
+        finally:
+            self.end(exchange)
+
+    def send(
+        self, method: str, path: str, headers: Headers, body: bytes | None, timeout_s: float, tell: Tell
+    ) -> RequestUnderWay:
         number, self._next = self._next, self._next + 2
         if self._next > _LAST_ID:
             self._takes_more = False
         reads_headers = ("Accept-Encoding", "gzip") in headers
-        exchange = RequestUnderWay(number, self._loop.create_future(), self._stream_window, reads_headers=reads_headers)
+        exchange = RequestUnderWay(number, tell, self._stream_window, reads_headers=reads_headers)
         self._exchanges[number] = exchange
-        exchange.timer = self._loop.call_later(timeout_s, self._time_is_up, exchange, timeout_s)
+        exchange.timeout_s = timeout_s
+        exchange.until_s = until_s = self._loop.time() + timeout_s
+        if self._timer is None or until_s < self._timer.when():
+            self._wait_until(until_s)
         block = self._writer.request(method, self._authority, path, headers, None if body is None else len(body))
         last = _END_STREAM if not body else 0
         if len(block) <= _LARGEST_FRAME:
@@ -135,12 +171,10 @@ class Http2Connection(asyncio.Protocol):
 
     def end(self, exchange: RequestUnderWay) -> None:
         """Nobody waits for its answer any more."""
+        exchange.tell = None
         if self._exchanges.pop(exchange.number, None) is not None:
             self._blocked.pop(exchange.number, None)
             self._write(_frame(_RST_STREAM, 0, exchange.number, _WORD.pack(_CANCEL)))
-        if exchange.timer is not None:
-            exchange.timer.cancel()
-            exchange.timer = None
         if not self._exchanges:
             self.idle_since_s = self._loop.time()
             if not self._takes_more:
@@ -338,7 +372,9 @@ class Http2Connection(asyncio.Protocol):
         exchange = self._exchanges.pop(stream, None)
         if exchange is not None:
             self._blocked.pop(stream, None)
-            _fail(exchange, f"the server ended the request (HTTP/2 error {code})", was_refused=code == _REFUSED_STREAM)
+            self._fail(
+                exchange, f"the server ended the request (HTTP/2 error {code})", was_refused=code == _REFUSED_STREAM
+            )
 
     def _go_away(self, last: int) -> None:
         self._takes_more = False
@@ -360,14 +396,26 @@ class Http2Connection(asyncio.Protocol):
             try:
                 body = zlib.decompress(body, wbits=31)
             except zlib.error:
-                _fail(exchange, "the gzip body is damaged")
+                self._fail(exchange, "the gzip body is damaged")
                 return
-        if not exchange.answer.done():
-            exchange.answer.set_result(Answer(exchange.status, exchange.headers, body))
+        self._tell(exchange, Answer(exchange.status, exchange.headers, body))
 
-    def _time_is_up(self, exchange: RequestUnderWay, timeout_s: float) -> None:
-        self._takes_more = False
-        _fail(exchange, f"timeout after {timeout_s:g} s")
+    def _wait_until(self, until_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(until_s, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        """One timer for all: most requests are answered long before, and it need not be set for each."""
+        self._timer = None
+        now_s = self._loop.time() + _CLOCK_STEP_S
+        for exchange in [exchange for exchange in self._exchanges.values() if exchange.until_s <= now_s]:
+            exchange.until_s = inf
+            self._takes_more = False
+            self._fail(exchange, f"timeout after {exchange.timeout_s:g} s")
+        next_s = min((exchange.until_s for exchange in self._exchanges.values()), default=inf)
+        if next_s < inf:
+            self._wait_until(next_s)
 
     def _lost(self, failure: Exception | None) -> None:
         why, was_refused = why_lost(failure, self._has_answered)
@@ -379,15 +427,35 @@ class Http2Connection(asyncio.Protocol):
             self.ready.set_exception(ConnectionError(why))
         exchanges, self._exchanges = self._exchanges, {}
         self._blocked.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for exchange in exchanges.values():
-            _fail(exchange, why, was_refused=was_refused)
+            self._fail(exchange, why, was_refused=was_refused)
         if self._transport is not None:
             self._transport.abort()
 
+    def _fail(self, exchange: RequestUnderWay, why: str, *, was_refused: bool = False) -> None:
+        self._tell(exchange, NoAnswer(why, was_refused=was_refused))
 
-def _fail(exchange: RequestUnderWay, why: str, *, was_refused: bool = False) -> None:
-    if not exchange.answer.done():
-        exchange.answer.set_exception(NoAnswer(why, was_refused=was_refused))
+    def _tell(self, exchange: RequestUnderWay, outcome: Answer | NoAnswer) -> None:
+        """What is raised there must not cost the others that share the connection."""
+        tell, exchange.tell = exchange.tell, None
+        if tell is None:
+            return
+        try:
+            tell(outcome)
+        except Exception as problem:  # noqa: BLE001  as in a callback of the event loop
+            self._loop.call_exception_handler({"message": "taking an answer failed", "exception": problem})
+
+
+def _settle(answer: asyncio.Future[Answer], outcome: Answer | NoAnswer) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, Answer):
+        answer.set_result(outcome)
+    else:
+        answer.set_exception(outcome)
 
 
 def _unpadded(flags: int, payload: bytes) -> bytes:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.http1_connection import NoAnswer
 from kubesched.k8s.client.http1_transport import ConnectionPool, Http1Transport
 from kubesched.k8s.client.http2_connection import Http2Connection
@@ -76,9 +79,8 @@ class Http2Transport:
                     raise unreachable(self._target, failure) from failure
             if connection is None:
                 return await self._http1.exchange(method, path, headers, body, timeout_s=timeout_s, epoch=epoch)
-            exchange = connection.send(method, self._prefix + path, headers, body, timeout_s)
             try:
-                return await exchange.answer
+                return await connection.ask(method, self._prefix + path, headers, body, timeout_s)
             except NoAnswer as failure:
                 if failure.was_refused and is_first:
                     is_first = False
@@ -86,8 +88,39 @@ class Http2Transport:
                     raise unreachable(self._target, failure) from failure
                 else:
                     raise answer_lost(self._target, method, path, str(failure)) from failure
-            finally:
-                connection.end(exchange)
+
+    def is_ready(self, epoch: int) -> bool:
+        """Whether there is a connection that can take a request."""
+        return self._usable(epoch) is not None
+
+    def begin(
+        self,
+        method: str,
+        path: str,
+        headers: Headers,
+        body: bytes | None,
+        *,
+        timeout_s: float,
+        epoch: int,
+        tell: Callable[[Answer | Unreachable | AnswerLost], None],
+    ) -> Callable[[], None] | None:
+        """The same at once, without a task: gives how to call it off, and tells what became of it, unless it was called
+        off. None, and nothing is sent, if no connection is ready."""
+        connection = self._usable(epoch)
+        if connection is None:
+            return None
+
+        def told(outcome: Answer | NoAnswer) -> None:
+            connection.end(exchange)
+            if isinstance(outcome, Answer):
+                tell(outcome)
+            elif outcome.was_refused:
+                tell(unreachable(self._target, outcome))
+            else:
+                tell(answer_lost(self._target, method, path, str(outcome)))
+
+        exchange = connection.send(method, self._prefix + path, headers, body, timeout_s, told)
+        return partial(connection.end, exchange)
 
     def open_stream(
         self, path: str, headers: Headers, *, timeout_s: float, epoch: int = 0

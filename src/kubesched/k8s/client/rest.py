@@ -23,7 +23,9 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
+from math import inf
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
@@ -105,6 +107,16 @@ class RateLimiter:
         self._sleep = sleep
         self._next_s = float("-inf")
 
+    def passes(self) -> bool:
+        """Whether a request may go out at once; then it counts as gone."""
+        if self._gap_s:
+            now_s = self._clock()
+            at_s = max(self._next_s, now_s)
+            if at_s - self._ahead_s > now_s:
+                return False
+            self._next_s = at_s + self._gap_s
+        return True
+
     async def wait(self) -> None:
         if not self._gap_s:
             return
@@ -126,9 +138,26 @@ STREAM_TIMEOUT_S = 3600.0
 STREAM_MARGIN_S = 30.0
 """How much longer than a watch's own `timeoutSeconds` we wait for the server to end it."""
 
+_LOGIN_KEPT_S = 1.0
+"""So long nobody is asked how to log in: credentials are renewed earlier than that before they expire."""
+
 _NO_STATUS = "<error>"
 _PATH_SAFE = "/:@!$&'()*+,;=~"
 _log = logging.getLogger("kubesched.k8s.client.rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The server did not do what it was asked for; it may be asked again after a pause, and by `request`, which logs in
+    anew where that is what is missing."""
+
+    pause_s: float
+
+
+Begun = Callable[[], None]
+"""To call off a request that was begun."""
+Tell = Callable[[bytes | ApiError | AnswerLost | Again], None]
+"""What became of a request that was begun."""
 
 
 class RestClient:
@@ -155,6 +184,9 @@ class RestClient:
         self._retries = retries or RetryPolicy()
         self._sleep = sleep
         self._transport = transport or _carrier(target, writes_much=writes_much)
+        self._shared = self._transport if isinstance(self._transport, Http2Transport) else None
+        self._login: tuple[Headers, int, float] = ((), 0, -inf)
+        """The last login, of which epoch, and since when it is known to be the right one."""
         self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
         """Who has to wait for a connection waits here, for as long as it takes: that is no sign of trouble."""
         self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
@@ -205,6 +237,43 @@ class RestClient:
             _log_retry(method, path, failure, pause_s)
             await self._sleep(pause_s)
 
+    def begin(
+        self, method: str, path: str, body: bytes, content_type: str, tell: Tell, left_s: Callable[[], float]
+    ) -> Begun | None:
+        """The same for a write that can leave at once, over a connection that it shares: no task has to run for it.
+
+        None, and nothing is sent, if anything has to be waited for first; then `request` does it all. Otherwise `tell`
+        is called once, later, unless it is called off.
+        """
+        shared, (login, epoch, known_s) = self._shared, self._login
+        if shared is None or time.monotonic() - known_s > _LOGIN_KEPT_S:
+            return None
+        limit_s = min(self._timeout_s, left_s())
+        if limit_s <= 0 or epoch != self.target.credentials.connection_epoch or not shared.is_ready(epoch):
+            return None
+        if not self._limiter.passes():
+            return None
+        headers = self._compose(login, (content_type, False))
+        told = partial(self._told, method, path, tell)
+        return shared.begin(method, _with_query(path, None), headers, body, timeout_s=limit_s, epoch=epoch, tell=told)
+
+    def _told(self, method: str, path: str, tell: Tell, outcome: Answer | Unreachable | AnswerLost) -> None:
+        if not isinstance(outcome, Answer):
+            self.n_answers[_NO_STATUS, method] += 1
+            tell(outcome if isinstance(outcome, AnswerLost) else Again(0.0))
+            return
+        self.n_answers[str(outcome.status), method] += 1
+        if outcome.status < 300:
+            tell(outcome.body)
+            return
+        refusal = api_error(outcome)
+        pause_s = 0.0 if refusal.is_unauthorized else self._retries.pause_s(method, 1, refusal)
+        if pause_s is None:
+            tell(refusal)
+            return
+        _log_retry(method, path, refusal, pause_s)
+        tell(Again(pause_s))
+
     async def _exchange(
         self, method: str, where: str, headers_for: tuple[str, bool], body: bytes | None, timeout_s: float
     ) -> Answer:
@@ -212,6 +281,7 @@ class RestClient:
         credentials = self.target.credentials
         login = await credentials.headers()
         epoch = credentials.connection_epoch
+        self._login = login, epoch, time.monotonic()
         headers = self._compose(login, headers_for)
         answer = await self._transport.exchange(method, where, headers, body, timeout_s=timeout_s, epoch=epoch)
         if answer.status != 401 or not await credentials.renew(login, epoch):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -32,6 +32,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import POD_GROUPS, RESOURCES, Resource, resource_of
+from kubesched.k8s.client.rest import Again, Begun, Tell
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.live.writes.binding_body import PROTOBUF, binding_json, binding_message
@@ -237,6 +238,10 @@ _DONE = Done()
 
 _PATCH_PAUSES_S = (0.01, 0.05, 0.25)
 
+BeginPost = Callable[[str, bytes, str, Tell], Begun | None]
+"""(path, body, content type, who is told) -> how to call it off; None if it has to wait."""
+BindingOutcome = Done | Failed | Coroutine[None, None, Done | Failed]
+"""Or how to find it out."""
 FindPod = Callable[[PodKey], PodInfo | None]
 
 
@@ -251,8 +256,11 @@ class PodWrites:
         sleep: Sleep = asyncio.sleep,
         *,
         binds_in_protobuf: bool = False,
+        begin: BeginPost | None = None,
     ) -> None:
+        """`begin` posts at once, where that can be done."""
         self._requests = requests
+        self._begin = begin
         self._binds_in_protobuf = binds_in_protobuf
         self._find_pod = find_pod
         self._now = now
@@ -261,12 +269,7 @@ class PodWrites:
     # -- bindings ------------------------------------------------------------------------------------------------------
 
     async def bind(self, action: BindPod) -> Done | Failed:
-        namespace, _, name = action.pod.partition("/")
-        path = _PODS.path(namespace, name, "binding")
-        if self._binds_in_protobuf:
-            body, content_type = binding_message(namespace, name, action.uid, action.node_name), PROTOBUF
-        else:
-            body, content_type = binding_json(namespace, name, action.uid, action.node_name), "application/json"
+        path, body, content_type = self._binding(action)
         try:
             await self._requests.request("POST", path, body=body, content_type=content_type)
         except (ApiError, Unreachable) as problem:
@@ -274,6 +277,35 @@ class PodWrites:
         except AnswerLost as problem:
             return await self.find_binding(action, problem)
         return _DONE
+
+    def begin_binding(self, action: BindPod, tell: Callable[[BindingOutcome], None]) -> Begun | None:
+        """The same without a task, as most bindings go; gives how to call it off. None, and nothing was done, if it
+        cannot be sent at once."""
+        if self._begin is None:
+            return None
+        path, body, content_type = self._binding(action)
+        return self._begin(path, body, content_type, lambda answer: tell(self._outcome(action, answer)))
+
+    def _outcome(self, action: BindPod, answer: bytes | ApiError | AnswerLost | Again) -> BindingOutcome:
+        if isinstance(answer, bytes):
+            return _DONE
+        if isinstance(answer, ApiError):
+            return failed(answer)
+        if isinstance(answer, AnswerLost):
+            return self.find_binding(action, answer)
+        return self._bind_after(answer.pause_s, action)
+
+    async def _bind_after(self, pause_s: float, action: BindPod) -> Done | Failed:
+        await self._sleep(pause_s)
+        return await self.bind(action)
+
+    def _binding(self, action: BindPod) -> tuple[str, bytes, str]:
+        """Path, body and type of what is posted."""
+        namespace, _, name = action.pod.partition("/")
+        path = _PODS.path(namespace, name, "binding")
+        if self._binds_in_protobuf:
+            return path, binding_message(namespace, name, action.uid, action.node_name), PROTOBUF
+        return path, binding_json(namespace, name, action.uid, action.node_name), "application/json"
 
     async def find_binding(self, action: BindPod, problem: AnswerLost = _NO_ANSWER) -> Done | Failed:
         """What became of a binding whose answer is lost."""

@@ -5,8 +5,10 @@ take no longer than the lease is sure to be ours, so that none lands after anoth
 a request has waited for its turn, not before. Writes that come too late are withheld. Reads go through at any time: by
 them we learn what became of a write whose answer was lost with the lease.
 
-Bindings beyond those that connections can carry stand in line as they are, without a task each: when ten thousand pods
-are decided in a second, most of them would only wait. While there are bindings, events give way (`is_quiet`).
+Of bindings `BINDINGS_AT_ONCE` are under way; the others stand in line as they are: when ten thousand pods are decided
+in a second, most of them would only wait. A binding that can leave at once has no task: it is begun, and its answer
+taken where it is read. One that must wait first, for a login, a rate limit or a connection, has one, and so has one
+whose answer leaves something to be done. While there are bindings, events give way (`is_quiet`).
 
 Calls to extenders are plain HTTP POSTs, each extender with the TLS settings of its own
 (`kubesched.scheduler.engine.extender` has what is said).
@@ -21,6 +23,7 @@ import logging
 import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -44,13 +47,12 @@ from kubesched.framework.effects import (
 )
 from kubesched.k8s.client.errors import ClientConfigError, NotSent
 from kubesched.k8s.client.event_forms import EventToRecord, pod_reference
-from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.rest import Begun, RestClient, Tell
 from kubesched.k8s.client.target import TlsMaterialError, make_tls_context, show_certificate
-from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import FindPod, ObjectWrites, PodWrites
+from kubesched.live.writes.object_writes import BindingOutcome, FindPod, ObjectWrites, PodWrites
 from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.config.configuration import hide_password
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
@@ -97,6 +99,10 @@ class LeaderGate:
             left_s=None if method == "GET" else self._left_s,
         )
 
+    def begin(self, path: str, body: bytes, content_type: str, tell: Tell) -> Begun | None:
+        """A POST that can leave at once."""
+        return self._requests.begin("POST", path, body, content_type, tell, self._left_s)
+
 
 _CANCELLED = Failed("context canceled")
 _log = logging.getLogger("kubesched.writes")
@@ -124,6 +130,23 @@ class _WaitingPatch:
         )
 
 
+BINDINGS_AT_ONCE = 96
+"""An API server lets a connection carry 100 requests. The more are under way, the more of them etcd commits together:
+with 64 there is a tenth less throughput, and more than these bring no more."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A binding that was begun without a task, until its pod's next write may go."""
+
+    effect: Effect
+    answer: Answer
+    call_off: Begun | None = None
+    """None once there is an answer that leaves something to be done."""
+    over: asyncio.Future[None] | None = None
+    """For those who wait."""
+
+
 class EffectWriter:
     """`record` takes events and returns at once; everything else that is under way is a task of its own."""
 
@@ -146,6 +169,7 @@ class EffectWriter:
         self._bindings_in_line: OrderedDict[int, tuple[Effect, Answer]] = OrderedDict()
         """By number of the effect, bindings that are not begun yet."""
         self._in_line_by_pod: dict[PodKey, int] = {}
+        self._begun: dict[PodKey, _Begun] = {}
         self._n_bindings = 0
         """How many bindings are under way."""
         self.is_quiet = asyncio.Event()
@@ -176,13 +200,18 @@ class EffectWriter:
 
     async def settled(self) -> None:
         """Until nothing is under way any more."""
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
+        while self._tasks or self._begun:
+            if self._tasks:
+                await asyncio.wait(self._tasks.values())
+            else:
+                await self.is_quiet.wait()
 
     def cancel(self) -> None:
         """All that is under way or in line ends here, and is answered so."""
         while self._bindings_in_line:
             self._call_off(next(iter(self._bindings_in_line)))
+        for begun in list(self._begun.values()):
+            self._break_off(begun)
         for task in self._tasks.values():
             task.cancel()
 
@@ -206,8 +235,8 @@ class EffectWriter:
         """At once, if a connection can carry it; else when another one has ended."""
         self._begin_in_line(action.pod)
         self._waiting_patches.pop(action.pod, None)  # patches that come now come after the binding
-        if self._n_bindings < MAX_CONNECTIONS:
-            self._start(effect, answer)
+        if self._n_bindings < BINDINGS_AT_ONCE:
+            self._begin(effect, action, answer)
         else:
             self._bindings_in_line[effect.id] = (effect, answer)
             self._in_line_by_pod[action.pod] = effect.id
@@ -215,18 +244,61 @@ class EffectWriter:
     def _begin_in_line(self, pod: PodKey) -> None:
         """What is written of a pod now comes after its binding."""
         if self._in_line_by_pod and (number := self._in_line_by_pod.pop(pod, None)) is not None:
-            self._start(*self._bindings_in_line.pop(number))
+            effect, answer = self._bindings_in_line.pop(number)
+            self._begin(effect, _binding_of(effect), answer)
 
     def _begin_next(self) -> None:
         if self._bindings_in_line:
             _, (effect, answer) = self._bindings_in_line.popitem(last=False)
-            del self._in_line_by_pod[_bound_pod(effect)]
-            self._start(effect, answer)
+            action = _binding_of(effect)
+            del self._in_line_by_pod[action.pod]
+            self._begin(effect, action, answer)
+
+    def _begin(self, effect: Effect, action: BindPod, answer: Answer) -> None:
+        """Without a task if nothing has to be waited for, and no other write of the pod is under way."""
+        pod = action.pod
+        self._n_bindings += 1
+        self.is_quiet.clear()
+        if pod not in self._latest and pod not in self._begun:
+            begun = _Begun(effect, answer)
+            with suppress(Exception):  # a task meets it too, and answers it
+                begun.call_off = self._pods.begin_binding(action, partial(self._told, begun))
+            if begun.call_off is not None:
+                self._begun[pod] = begun
+                return
+        self._start(effect, answer)
+
+    def _told(self, begun: _Begun, outcome: BindingOutcome) -> None:
+        """What the server said of a binding that was begun."""
+        begun.call_off = None
+        if isinstance(outcome, Done | Failed):
+            self._binding_over(begun.effect, begun.answer, outcome)
+        else:
+            self._start(begun.effect, begun.answer, outcome)
+
+    def _break_off(self, begun: _Begun) -> None:
+        """Nobody knows what becomes of it."""
+        if begun.call_off is not None:
+            begun.call_off()
+            self._binding_over(begun.effect, begun.answer, _CANCELLED)
+
+    def _binding_over(self, effect: Effect, answer: Answer, outcome: object) -> None:
+        pod = _binding_of(effect).pod
+        begun = self._begun.get(pod)
+        if begun is not None and begun.effect is effect:
+            del self._begun[pod]
+            if begun.over is not None and not begun.over.done():
+                begun.over.set_result(None)
+        self._n_bindings -= 1
+        self._begin_next()
+        if not self._n_bindings:
+            self.is_quiet.set()
+        answer(effect.id, outcome)
 
     def _call_off(self, number: int) -> None:
         """A binding that is in line is answered without having been sent."""
         effect, answer = self._bindings_in_line.pop(number)
-        del self._in_line_by_pod[_bound_pod(effect)]
+        del self._in_line_by_pod[_binding_of(effect).pod]
         answer(number, _CANCELLED)
 
     def _joins_waiting_patch(self, action: PatchPodStatus) -> bool:
@@ -239,14 +311,12 @@ class EffectWriter:
         waiting.take_in(action)
         return True
 
-    def _start(self, effect: Effect, answer: Answer) -> None:
-        task = asyncio.create_task(self._write(effect.action))
+    def _start(self, effect: Effect, answer: Answer, rest: Coroutine[None, None, object] | None = None) -> None:
+        """`rest` is what is left to do, if something was done already."""
+        task = asyncio.create_task(self._write(effect.action) if rest is None else rest)
         self._tasks[effect.id] = task
         task.add_done_callback(partial(self._ended, effect, answer))
-        if isinstance(effect.action, BindPod):
-            self._n_bindings += 1
-            self.is_quiet.clear()
-        elif isinstance(effect.action, EvictPod):
+        if isinstance(effect.action, EvictPod):
             victim = effect.action
             self._victims[victim.uid] = self._reference(victim.pod, victim.uid)
 
@@ -265,6 +335,10 @@ class EffectWriter:
         """Nobody knows what became of a write. It is not to come about later, when the answer was given."""
         if asked.number in self._bindings_in_line:
             self._call_off(asked.number)
+        if isinstance(asked.action, BindPod):
+            begun = self._begun.get(asked.action.pod)
+            if begun is not None and begun.effect.id == asked.number:
+                self._break_off(begun)
         under_way = self._tasks.get(asked.number)
         if under_way is not None:
             under_way.cancel()
@@ -282,10 +356,8 @@ class EffectWriter:
         del self._tasks[effect.id]
         action, outcome = effect.action, _outcome(effect.action, task)
         if isinstance(action, BindPod):
-            self._n_bindings -= 1
-            self._begin_next()
-            if not self._n_bindings:
-                self.is_quiet.set()
+            self._binding_over(effect, answer, outcome)
+            return
         if isinstance(action, EvictPod) and not isinstance(outcome, Done):
             self._victims.pop(action.uid, None)
         if isinstance(action, PatchPodStatus) and isinstance(outcome, Withheld):
@@ -311,6 +383,9 @@ class EffectWriter:
         assert mine is not None
         self._latest[pod] = mine
         try:
+            if (begun := self._begun.get(pod)) is not None:
+                begun.over = begun.over or asyncio.get_running_loop().create_future()
+                await asyncio.wait((begun.over,))
             if before is not None and not before.done():
                 await asyncio.wait((before,))
             return await write
@@ -342,9 +417,9 @@ class EffectWriter:
         return pod_reference(namespace, name, metadata.uid, metadata.resource_version)
 
 
-def _bound_pod(effect: Effect) -> PodKey:
+def _binding_of(effect: Effect) -> BindPod:
     assert isinstance(effect.action, BindPod)
-    return effect.action.pod
+    return effect.action
 
 
 def _outcome(action: object, task: asyncio.Task[object]) -> object:

@@ -220,14 +220,31 @@ def begin_binding(
 
 
 class Bindings(dict[str, PodBinding]):
-    """Pods on their way from assumed to bound, by uid."""
+    """Pods on their way from assumed to bound, by uid. Those that wait for a permit are known without a look at all
+    others: it is asked at every turn, and thousands may stand in line to be bound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[str, PodBinding] = {}
+        """Those that began to wait for a permit; whether they still do is found out when it is asked."""
+
+    def begin(self, binding: PodBinding) -> None:
+        uid = binding.assumed.uid
+        self[uid] = binding
+        if binding.waiting is not None:
+            self._held.pop(uid, None)  # so that they stay in the order of those under way
+            self._held[uid] = binding
 
     def waiting(self) -> list[PodBinding]:
         """Those that wait for a permit."""
-        return [binding for binding in self.values() if binding.waiting is not None]
+        if not self._held:
+            return []
+        held = self._held.items()
+        self._held = {uid: one for uid, one in held if one.waiting is not None and self.get(uid) is one}
+        return list(self._held.values())
 
     def waiting_pods(self) -> list[WaitingPod]:
-        return [binding.waiting for binding in self.values() if binding.waiting is not None]
+        return [binding.waiting for binding in self.waiting() if binding.waiting is not None]
 
     def preempt(self, victim: PodInfo, plugin: str) -> str:
         """Marks the victim, to be called off where it waits: gives the extension point, Permit or PreBind; empty if it

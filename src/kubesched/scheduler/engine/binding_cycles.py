@@ -113,7 +113,7 @@ class BindingCycles:
         if status is not OK:
             self._undo(binding, status, now_s)
             return
-        self._bindings[assumed.uid] = binding
+        self._bindings.begin(binding)
         if not binding.has_preparations:
             self._queue.done(assumed.uid)
         self._advance(binding, None, now_s)
