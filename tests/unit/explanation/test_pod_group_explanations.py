@@ -153,7 +153,8 @@ def test_one_node_fewer_is_not_enough() -> None:
 
 
 def _config(gates: tuple[str, ...], emulate: str | None) -> dict[str, Any]:
-    on = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", *gates)
+    on = ["GenericWorkload", "TopologyAwareWorkloadScheduling", *gates]
+    on += [] if emulate == "1.37" else ["GangScheduling"]
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return {**header, "featureGates": dict.fromkeys(on, True), **({"emulate": emulate} if emulate else {})}
 

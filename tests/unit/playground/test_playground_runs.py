@@ -249,6 +249,11 @@ def test_gangs_of_v1_37_are_put_in_and_scheduled(
             "error: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
             id="a gate that lacks another",
         ),
+        pytest.param(
+            ["--in-memory", "--emulate", "1.37", "--feature-gates", "GenericWorkload=true,GangScheduling=true"],
+            "unrecognized feature gate: GangScheduling (in v1.37 it is part of GenericWorkload)",
+            id="a gate that v1.37 does not have any more",
+        ),
         pytest.param(["--in-memory", "--emulate", "9.99"], 'version "9.99" is not known', id="no version"),
         pytest.param(["--in-memory", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope", id="no gate"),
         pytest.param(["--in-memory", "-f", "/does/not/exist"], "error: /does/not/exist: No such file", id="no file"),

@@ -208,7 +208,7 @@ def test_a_report_says_when_a_gang_was_complete(emulate: str | None, backoff_s: 
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "featureGates": {"GenericWorkload": True, "GangScheduling": True},
+        "featureGates": {"GenericWorkload": True, **({} if emulate else {"GangScheduling": True})},
         **({"emulate": emulate} if emulate else {}),
     }
     template = {key: value for key, value in make.node("late", cpu=4).items() if key not in ("apiVersion", "kind")}

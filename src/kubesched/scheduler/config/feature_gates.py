@@ -168,6 +168,9 @@ def check_gates(asked: Mapping[str, bool], emulate: str | None = NEXT_VERSION) -
 
 def check_switches(asked: Mapping[str, bool], emulate: str | None) -> FeatureGates:
     """As `check_gates`, for a file that is about this scheduler alone: a gate that means nothing to it is an error."""
+    gone = [name for name in asked if emulate == NEXT_VERSION and name in GATES_GONE_IN_NEXT]
+    if gone:
+        raise GateError([f"unrecognized feature gate: {gone[0]} (in v1.37 it is part of {GENERIC_WORKLOAD})"])
     gates, _ = check_gates(asked, emulate)
     meaningless = [
         f"feature gate {name} has no meaning here: {GATES_WITHOUT_EFFECT.get(name, 'it concerns other components')}"
@@ -372,6 +375,9 @@ GATES_OF_NEXT: Mapping[str, GateSpec] = MappingProxyType(
     dict.fromkeys((COMPOSITE_POD_GROUP, POD_GROUP_PREEMPTION_POLICY), GateSpec(GateStage.ALPHA, False))
 )
 """What only v1.37 knows, where that is emulated."""
+
+GATES_GONE_IN_NEXT = frozenset({GANG_SCHEDULING, WORKLOAD_AWARE_PREEMPTION})
+"""What it does not know any more."""
 
 
 def is_known_gate(name: str, emulate: str | None) -> bool:

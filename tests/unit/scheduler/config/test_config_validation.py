@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.scheduler.config import PluginConfig, VolumeBindingArgs, default
 from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.feature_gates import GateError, check_switches
 from kubesched.scheduler.config.plugin_args import API_VERSION
 from kubesched.scheduler.config.validation import validate
 
@@ -250,3 +251,12 @@ def test_a_configuration_made_by_hand_needs_profiles_and_arguments_of_the_right_
         'profiles[0].pluginConfig[1].args: Invalid value: {"a":1}: has to match plugin args',
         "profiles: Required value",
     ]
+
+
+@pytest.mark.parametrize("gate", ["GangScheduling", "WorkloadAwarePreemption"])
+def test_v1_37_has_no_gates_that_became_part_of_another(gate: str) -> None:
+    gates = {"GenericWorkload": True, "GangScheduling": True, gate: True}
+    with pytest.raises(GateError, match=r"unrecognized feature gate: \w+ \(in v1.37 it is part of GenericWorkload\)"):
+        check_switches(gates, "1.37")
+    assert check_switches(gates, None)[gate]
+    assert check_switches({"GenericWorkload": True, "CompositePodGroup": False}, "1.37")["GenericWorkload"]
