@@ -375,3 +375,57 @@ def test_karpenter_pods(items: list[Manifest], expected: str | None) -> None:
 def test_karpenter_nodes(node: Manifest, expected: str | None) -> None:
     other = make.node("other", cpu="4", memory="8Gi", labels={NODE_POOL: "default"})
     assert reason("karpenter", pod(requests={"cpu": "1"}), other, node=node) == expected
+
+
+# -- Cluster Autoscaler: which of several nodes go together, which group grows -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cpus", "asked", "goes"),
+    [
+        pytest.param((10, 10), {}, 2, id="empty nodes, all of them"),
+        pytest.param((10,), {0: [4]}, 0, id="a single node that is used"),
+        pytest.param((10, 10), {0: [4], 1: [7]}, 0, id="its pod fits nowhere"),
+        pytest.param((10, 20), {0: [4], 1: [15]}, 1, id="its pod fits on one that stays"),
+        pytest.param((10, 10), {0: [4], 1: [4]}, 1, id="either can go, not both"),
+        pytest.param((10, 10, 10), {0: [2], 1: [2], 2: [6]}, 2, id="the pods of two fit on the third"),
+        pytest.param((10, 10, 10), {0: [2], 1: [3], 2: [6]}, 1, id="the pods of one fit on the third"),
+        pytest.param((10, 10, 10), {0: [5], 1: [5], 2: [6]}, 1, id="of two halves, one goes to the other"),
+        pytest.param((10, 10, 10), {0: [5, 1], 1: [5, 1], 2: [6]}, 0, id="all above the threshold"),
+    ],
+)
+def test_cluster_autoscaler_several_nodes(cpus: tuple[int, ...], asked: dict[int, list[int]], goes: int) -> None:
+    """As its planner's tests have them: nodes that are unneeded, pods that can be scheduled elsewhere."""
+    nodes = [make.node(f"n{k}", cpu=str(cpu), memory="100Gi") for k, cpu in enumerate(cpus)]
+    owners = {"ownerReferences": pod()["metadata"]["ownerReferences"]}
+    pods = [
+        make.pod(f"p{k}-{i}", requests={"cpu": str(cpu)}, on=f"n{k}", metadata=owners)
+        for k, sizes in asked.items()
+        for i, cpu in enumerate(sizes)
+    ]
+    report = kubesched.consolidate(
+        [*nodes, *pods], policy="cluster-autoscaler", rules="cluster-autoscaler", tie_break="name"
+    )
+    assert len(report.removed) == goes
+
+
+@pytest.mark.parametrize(
+    ("groups", "chosen"),
+    [
+        pytest.param({"balanced": (16, 16)}, "balanced", id="the only one"),
+        pytest.param({"balanced": (16, 16), "highmem": (16, 32)}, "balanced", id="less memory is left"),
+        pytest.param({"balanced": (16, 16), "highmem": (16, 32), "lowcpu": (8, 16)}, "lowcpu", id="less cpu is left"),
+    ],
+)
+def test_cluster_autoscaler_least_waste(groups: dict[str, tuple[int, int]], chosen: str) -> None:
+    """Amounts are multiples of what the pod asks for: 500m and 1,000 MiB."""
+    shapes = [
+        {"name": name, "allocatable": {"cpu": f"{500 * cpu}m", "memory": f"{1000 * memory}Mi", "pods": "100"}}
+        for name, (cpu, memory) in groups.items()
+    ]
+    machines = {"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "shapes": shapes}
+    waiting = make.pod("p", requests={"cpu": "500m", "memory": "1000Mi"})
+    autoscaler = kubesched.autoscaler("cluster-autoscaler", machines)
+    report = kubesched.simulate([waiting], autoscaler=autoscaler, tie_break="name", until=120)
+    assert report.autoscaling is not None
+    assert report.autoscaling.changes[0].machine == chosen
