@@ -77,6 +77,21 @@ def _with_volumes_and_daemons() -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
+def _with_copies_apart() -> str:
+    """An API whose copies keep away from each other, with a budget; a database with volumes, spread over zones."""
+    whole = json.loads(_with_volumes_and_daemons())
+    disk, database, _, _, of_database, of_cache = whole["items"]
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    constraint = {**spread, "labelSelector": {"matchLabels": {"app": "db"}}}
+    database["spec"]["template"]["spec"]["topologySpreadConstraints"] = [constraint]
+    of_cache["metadata"]["name"] = "api"
+    of_cache["spec"] = {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "api"}}}
+    whole["items"] = [disk, database, _deployment("api", 4, "700m", affinity=rule), of_database, of_cache]
+    return json.dumps(whole)
+
+
 def _pods(cluster: RunningPlayground) -> list[dict[str, Any]]:
     found = json.loads(cluster.does("get pods -o json"))["items"]
     return [pod for pod in found if pod["metadata"]["ownerReferences"][0]["kind"] != "DaemonSet"]
@@ -112,6 +127,7 @@ def _until_healthy(cluster: RunningPlayground, n_pods: int) -> None:
     [
         pytest.param(_manifests(), 8 + 6, "4", (), id="spread over zones"),
         pytest.param(_with_volumes_and_daemons(), 3 + 8, "8", ("--delete-emptydir-data",), id="volumes and daemons"),
+        pytest.param(_with_copies_apart(), 3 + 4, "4", (), id="copies apart, volumes in zones"),
     ],
 )
 def test_its_steps_played_by_kubectl_leave_no_pod_pending(

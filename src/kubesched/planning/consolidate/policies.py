@@ -266,7 +266,8 @@ def several_together(state: ConsolidationState) -> bool:
 
 def _single(state: ConsolidationState) -> bool:
     candidates = [name for name in _interleaved(state) if not state.is_empty(name)]
-    allowed = {name for name in candidates if state.within_budgets([name], UNDERUTILIZED)}
+    budgets = state.budgets()
+    allowed = {name for name in candidates if budgets.within([state.node(name)], UNDERUTILIZED)}
     for name in candidates:
         if state.is_over:
             return False

@@ -16,7 +16,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, POOL, ZONE, NodePrices, Option
-from kubesched.planning.consolidate.karpenter_pools import BALANCED_SCORE, KarpenterPools
+from kubesched.planning.consolidate.karpenter_pools import BALANCED_SCORE, KarpenterPools, PoolBudgets
 from kubesched.planning.consolidate.least_nodes import LeastNodes
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
 from kubesched.planning.consolidate.replacements import SPOT, Replacements
@@ -74,6 +74,7 @@ class _Judged:
     pods: list[PodInfo]
     reason: KeepReason | None
     """The reasons against draining it, whatever room there is elsewhere."""
+    disruption: float
     worth: float
     """What going saves for each unit of disruption."""
 
@@ -128,7 +129,7 @@ class ConsolidationState:
 
     def is_empty(self, name: str) -> bool:
         """As Karpenter has it: pods whose eviction costs nothing do not count."""
-        return self.disruption([name]) <= 1
+        return self._judge(name).disruption <= 1
 
     def disruption(self, names: Iterable[str]) -> float:
         return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
@@ -167,8 +168,8 @@ class ConsolidationState:
         node, pods = self.node(name), self.world.pods_on(name)
         known = self._judged.get(name)
         if known is None or known.node is not node or known.pods != pods:
-            reason = self.rules.what_keeps(node, pods)
-            known = self._judged[name] = _Judged(node, pods, reason, self.prices.of(node) / self.disruption([name]))
+            reason, disruption = self.rules.what_keeps(node, pods), self.disruption([name])
+            known = self._judged[name] = _Judged(node, pods, reason, disruption, self.prices.of(node) / disruption)
         return known
 
     def _is_in_scope(self, name: str) -> bool:
@@ -182,10 +183,11 @@ class ConsolidationState:
 
     def within_budgets(self, names: Sequence[str], reason: str) -> list[str]:
         """Those that budgets of NodePools let go together, in their order."""
-        if not self.karpenter:
-            return list(names)
-        budgets = self.karpenter.budgets(map(self.node, self.world.nodes))
-        return budgets.within(map(self.node, names), reason)
+        return self.budgets().within(map(self.node, names), reason) if self.karpenter else list(names)
+
+    def budgets(self) -> PoolBudgets:
+        """Of NodePools, with the nodes that are there now."""
+        return self.karpenter.budgets(map(self.node, self.world.nodes if self.karpenter else ()))
 
     def together(self, names: Sequence[str]) -> list[str]:
         """Those that may go at once without a pool having fewer nodes than it must have."""
