@@ -138,11 +138,21 @@ def line_width() -> int:
 def print_record(record: dict[str, Any], form: str) -> None:
     """As JSON or YAML, keys in the order of the record."""
     if form == "json":
-        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        click.echo(indented_json(record))
         return
     from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 
     click.echo(plain_yaml(record), nl=False)
+
+
+def indented_json(record: dict[str, Any]) -> str:
+    """What `json.dumps` makes with an indent of two, which takes it long for the record of a large cluster."""
+    import msgspec
+
+    try:
+        return msgspec.json.format(json.dumps(record, ensure_ascii=False), indent=2)
+    except msgspec.DecodeError:  # a number that JSON does not have, such as Infinity
+        return json.dumps(record, indent=2, ensure_ascii=False)
 
 
 def print_csv(shown: ColumnTable) -> None:

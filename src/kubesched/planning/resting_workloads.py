@@ -104,14 +104,8 @@ def _template_pod(world: LoadedWorld, workload: KubeObject) -> Pod:
     assert isinstance(workload, _SCALABLE)
     maker = workload
     if isinstance(workload, Deployment):
-        sets = [one for one in world.workloads if isinstance(one, ReplicaSet) and _belongs_to(one, workload)]
-        maker = find_current(workload, sets) or workload
+        maker = find_current(workload, world.replica_sets.get(workload.metadata.uid, ())) or workload
     return pod_from_template(maker.spec.template or EMPTY_TEMPLATE, maker, f"{workload.name}-more")
-
-
-def _belongs_to(item: KubeObject, owner: KubeObject) -> bool:
-    reference = controller_of(item.metadata)
-    return reference is not None and reference.uid == owner.metadata.uid
 
 
 def _next_in_set(world: LoadedWorld, owner: StatefulSet) -> Iterator[Replica]:

@@ -9,6 +9,7 @@ Next: `settling` for the queue; `kubesched.scheduler.cluster.undo` for how a cha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -21,6 +22,7 @@ from kubesched.explanation.explain import Explanation, explain_pending, pod_key
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.loaded_cluster import LoadedCluster, read_objects
+from kubesched.k8s.model.apps import ReplicaSet
 from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
@@ -96,6 +98,11 @@ class LoadedWorld:
         """Objects that an API server would not have let in, each with its answer."""
         self.workloads = tuple(workloads)
         """What makes pods, for questions about who would make which; the scheduler looks at none of it."""
+        self.replica_sets: defaultdict[str, list[ReplicaSet]] = defaultdict(list)
+        """By the uid of their deployment."""
+        for item in self.workloads:
+            if isinstance(item, ReplicaSet) and (owner := controller_of(item.metadata)) is not None:
+                self.replica_sets[owner.uid].append(item)
         self.bounds = tuple(bounds)
         """Quotas and limit ranges, for questions about which pods an API server would let in."""
         self.guesses = (*guesses, *extender_guess(config))
