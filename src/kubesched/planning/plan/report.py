@@ -289,10 +289,9 @@ def headline(report: PlanReport) -> str:
         n = len(report.pending)
         return f"Undecided: no plan was found in time; {counted(n, 'pod')} of {report.n_pods} left over."
     if report.mix:
-        return (
-            f"No plan within the limits: {counted(report.n_nodes, 'node')} take {report.n_pods - len(report.pending)} "
-            f"of {report.n_pods} pods."
-        )
+        n_placed, verb = report.n_pods - len(report.pending), "takes" if report.n_nodes == 1 else "take"
+        told = f"{counted(report.n_nodes, 'node')} {verb} {n_placed} of {counted(report.n_pods, 'pod')}"
+        return f"No plan within the limits: {told}."
     return f"No plan: {counted(len(report.pending), 'pod')} of {report.n_pods} found no node whatever was added."
 
 
