@@ -31,7 +31,9 @@ def _selectors(draw: st.DrawFn) -> Json | None:
         return draw(st.sampled_from((None, {})))
     expressions = []
     for key in draw(st.lists(st.sampled_from(KEYS), max_size=2)):
-        operator = draw(st.sampled_from(("In", "In", "NotIn", "Exists", "DoesNotExist", "Typo")))
+        operator = draw(st.sampled_from(("In", "In", "In", "NotIn", "NotIn", "Exists", "DoesNotExist")))
+        if draw(st.integers(0, 30)) == 30:
+            operator = "Typo"
         values = draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=2)) if "In" in operator else []
         expressions.append({"key": key, "operator": operator, "values": values})
     return {"matchLabels": draw(LABELS), "matchExpressions": expressions}
