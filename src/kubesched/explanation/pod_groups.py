@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesched.explanation.answer import COMPLETE_SEARCH
-from kubesched.explanation.changes.for_groups import GroupChange, changes_for_group
+from kubesched.explanation.changes.for_groups import (
+    GroupChange,
+    changes_for_group,
+    changes_for_members,
+    changes_without_gates,
+    changes_without_topology,
+)
 from kubesched.explanation.explain import NotExplainableError, build_cluster
 from kubesched.explanation.findings.finding import INSUFFICIENT
 from kubesched.explanation.group_trees import GroupTreeExplanation, composite_of, explain_tree
@@ -365,7 +371,13 @@ def explain_group_in(
     gates = [checked_pre_enqueue(scheduler.profile, info) for info in waiting]
     tried = [info for info, gate in zip(waiting, gates, strict=True) if gate.is_success]
     if not tried:
-        return PodGroupExplanation(key, pod_group, *counts, 0, gate=gates[0].message)
+        base = PodGroupExplanation(key, pod_group, *counts, 0, gate=gates[0].message)
+        if not has_changes:
+            return base
+        about = (cluster, scheduler, pod_group, waiting)
+        is_incomplete = pod_group.min_count > state.n_pods
+        changes = changes_for_members(*about, state.n_pods) if is_incomplete else changes_without_gates(*about)
+        return replace(base, changes=changes)
     as_emulated = configuration_as_emulated(config)
     features = group_features(as_emulated.gates, config.emulate)
     trial = group_cycles_as_emulated(config).trial_type(cluster, scheduler, 0.0)
@@ -391,7 +403,10 @@ def _tried(
     generated = generate(cluster, scheduler.profile, group)
     about = (base.key, base.pod_group, base.n_pods, base.n_scheduled, base.n_tried)
     if not generated.status.is_success:
-        return PodGroupExplanation(*about, problem=generated.status.message)
+        problem = PodGroupExplanation(*about, problem=generated.status.message)
+        if not has_changes or not generated.status.is_rejected:
+            return problem
+        return replace(problem, changes=changes_without_topology(cluster, scheduler, base.pod_group, pods))
     findings, takes = [], None
     for placement in generated.placements:
         within = None if len(placement.rows) == len(cluster.nodes) else placement.rows
@@ -413,7 +428,8 @@ def _tried(
     resources = dict.fromkeys(resource for pod in pods for resource in pod.resources.wanted)
     lacked = [resource for resource in resources if f"{INSUFFICIENT}{resource}" in nearest.reason]
     n_missing = explained.n_missing - nearest.n_fitting
-    changes = changes_for_group(cluster, scheduler, base.pod_group, pods, placement, n_missing, lacked)
+    others = sorted((one for one in generated.placements if one is not placement), key=lambda one: -len(one.rows))
+    changes = changes_for_group(cluster, scheduler, base.pod_group, pods, placement, n_missing, lacked, others)
     return replace(explained, changes=changes)
 
 

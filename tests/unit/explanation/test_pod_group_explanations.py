@@ -130,7 +130,7 @@ RACKS = [_node("a", "4", rack="a"), _node("b", "2", rack="b"), _node("c", "4", r
             id="fewer of the larger nodes",
         ),
         pytest.param(
-            [_node("n"), _group(2), *_pods(2, nodeSelector={"disk": "ssd"})],
+            [_node("n", "1"), _group(2), *_pods(2, nodeSelector={"disk": "ssd"})],
             [],
             id="nothing of that helps",
         ),

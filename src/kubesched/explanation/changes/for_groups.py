@@ -17,6 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.changes.adding import empty_copy, machine_size, taken_by_daemons, unused_names
+from kubesched.explanation.changes.opening_for_groups import labelled_for_topology, openings
 from kubesched.explanation.changes.requests import lower_request, reluctance_to_lose
 from kubesched.explanation.changes.what_if import ChangeKind, CreateNode, Reluctance, carry_out, patched
 from kubesched.explanation.layout import counted, exact_and_readable
@@ -32,6 +33,7 @@ from kubesched.scheduler.engine.placements import generate
 
 _MOST_SHAPES = 4
 _MOST_NODES = 128
+_MOST_PLACEMENTS = 4
 _SHARES = 20
 """In so many steps requests of cpu and bytes are lowered; those of devices by whole ones."""
 
@@ -64,41 +66,115 @@ def changes_for_group(
     nearest: Placement,
     n_missing: int,
     lacked: Sequence[str],
+    others: Sequence[Placement] = (),
 ) -> tuple[GroupChange, ...]:
-    """The most acceptable first. `nearest` came nearest, and takes all but so many pods, which lack these resources."""
+    """The most acceptable first. `nearest` came nearest, and takes all but so many pods, which lack these resources;
+    others may have room for the group, and keep it off."""
     what_if = _WhatIf(cluster, scheduler, group, pods, nearest.name)
     found = [
         *(_fewer_per_pod(what_if, resource) for resource in lacked),
         _more_nodes(what_if, nearest, n_missing),
         _no_topology(what_if),
         _smaller_gang(what_if, n_missing),
+        *_openings(what_if, (nearest, *others)),
     ]
     helping = [change for change in found if change is not None]
     return tuple(sorted(helping, key=lambda change: (change.reluctance, change.kind.rank)))
+
+
+def _openings(what_if: _WhatIf, placements: Sequence[Placement]) -> list[GroupChange]:
+    """Of the first placement that has room for the group and can be opened to it."""
+    for placement in placements[:_MOST_PLACEMENTS]:
+        told = openings(what_if.within(placement.name), placement)
+        if found := [GroupChange(kind, text, placement.name, cost, how) for kind, text, cost, how in told]:
+            return found
+    return []
+
+
+def changes_without_topology(
+    cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo]
+) -> tuple[GroupChange, ...]:
+    """Of a group that wants to be near by a label that no node has."""
+    what_if = _WhatIf(cluster, scheduler, group, pods, None)
+    found = [_no_topology(what_if)]
+    if (told := labelled_for_topology(what_if, group.topology_key, cluster.table.nodes)) is not None:
+        kind, text, cost, how = told
+        found.append(GroupChange(kind, text, "", cost, how))
+    helping = [change for change in found if change is not None]
+    return tuple(sorted(helping, key=lambda change: (change.reluctance, change.kind.rank)))
+
+
+def changes_without_gates(
+    cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo]
+) -> tuple[GroupChange, ...]:
+    """Of a group all of whose pods are held back by their scheduling gates."""
+    gated = [info for info in pods if info.spec.scheduling_gates]
+    if not gated or not _WhatIf(cluster, scheduler, group, pods, None).fits_after(lambda _changes: None):
+        return ()
+    told = f"remove the scheduling gates of {counted(len(gated), 'pod')}"
+    cost = "ask whoever set them: they may wait for something"
+    return (GroupChange(ChangeKind.CORRECT, told, "", cost, Reluctance.OTHERS),)
+
+
+def changes_for_members(
+    cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo], n_there: int
+) -> tuple[GroupChange, ...]:
+    """Of a gang that is held back since pods of it do not exist: so many do, of which these have no node."""
+    what_if = _WhatIf(cluster, scheduler, group, pods, None)
+    n_missing = group.min_count - n_there
+    found = []
+    more = [f"more-{number}" for number in range(n_missing)]
+    copies = [_copy_of(cluster, pods[0], name) for name in more]
+
+    def create(changes: UndoLog) -> None:
+        for copy in copies:
+            changes.put_pod(copy)
+
+    if what_if.fits_after(create, copies):
+        told = f"create {counted(n_missing, 'more pod')} like {pods[0].name}"
+        found.append(GroupChange(ChangeKind.CORRECT, told, "", "costs others nothing; there is room", Reluctance.NONE))
+    if (smaller := _smaller_gang(what_if, n_missing)) is not None:
+        found.append(smaller)
+    return tuple(found)
+
+
+def _copy_of(cluster: Cluster, info: PodInfo, name: str) -> PodInfo:
+    metadata = replace(info.pod.metadata, name=f"{info.name}-{name}", uid="")
+    return cluster.signatures.info(replace(info.pod, metadata=metadata))
 
 
 class _WhatIf:
     """Questions about one group on one cluster, in one placement."""
 
     def __init__(
-        self, cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo], placement: str
+        self,
+        cluster: Cluster,
+        scheduler: ProfileScheduler,
+        group: PodGroup,
+        pods: Sequence[PodInfo],
+        placement: str | None,
     ) -> None:
+        """`placement` None: whichever it fits in."""
         self.cluster = cluster
         self.group = group
         self.pods = pods
         self._scheduler = scheduler
-        self.placement = placement
+        self._within = placement
+        self.placement = placement or ""
 
-    def fits_after(self, change: Callable[[UndoLog], None]) -> bool:
-        """Whether the group fits then: in the placement, or anywhere if it has no topology any more."""
+    def within(self, placement: str) -> _WhatIf:
+        return _WhatIf(self.cluster, self._scheduler, self.group, self.pods, placement)
+
+    def fits_after(self, change: Callable[[UndoLog], None], more: Sequence[PodInfo] = ()) -> bool:
+        """Whether the group fits then, with more pods: in the placement, or anywhere if it has no topology any more."""
         changes = UndoLog(self.cluster)
         try:
             change(changes)
-            tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in self.pods])
+            tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in (*self.pods, *more)])
             placements = generate(self.cluster, self._scheduler.profile, tried).placements
-            there = next((one.rows for one in placements if one.name in (self.placement, "")), None)
+            there = [one.rows for one in placements if self._within is None or one.name in (self._within, "")]
             trial = GroupTrial(self.cluster, self._scheduler, 0.0)
-            return there is not None and trial.run(tried, tried.pods, within=there, post_filter=False).status.is_success
+            return any(trial.run(tried, tried.pods, within=rows, post_filter=False).status.is_success for rows in there)
         finally:
             changes.revert()
 
