@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from kubesched.planning.compare_report import ComparisonReport
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
-    from kubesched.planning.optimal import OptimalityReport, optimal
+    from kubesched.planning.optimal import optimal
+    from kubesched.planning.optimal_report import OptimalityReport
     from kubesched.planning.outage import outage
     from kubesched.planning.outage_report import OutageReport
     from kubesched.planning.plan.library import plan
@@ -164,7 +165,7 @@ _HOMES = {
     "ManifestError": "kubesched.k8s.model.manifests",
     "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
     "NotExplainableError": "kubesched.explanation.explain",
-    "OptimalityReport": "kubesched.planning.optimal",
+    "OptimalityReport": "kubesched.planning.optimal_report",
     "optimal": "kubesched.planning.optimal",
     "OptionError": "kubesched.simulator.options",
     "OutageReport": "kubesched.planning.outage_report",

@@ -5,28 +5,26 @@ Next: `kubesched.planning.capacity`, which counts.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.output import told_in_a_line
 from kubesched.cli.planning import (
-    NO_EXIT,
     AskedCluster,
     cluster_options,
+    end,
     keep_option,
     print_report,
     report_options,
     runs_options,
     selection_options,
 )
+from kubesched.cli.scenario import jobs_option
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from kubesched.planning.capacity_report import CapacityReport
-    from kubesched.planning.growth import GrowthReport
 
 _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "exclude_nodes", "most", "keep")
 """Options that ask about something else than the growth of everything."""
@@ -90,8 +88,9 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
 @click.option("--let-lose", is_flag=True, help="With --preemption count: also preempt pods that fit nowhere else.")
 @click.option("--max", "most", type=int, help="Stop counting at this many.  [default: 100000]")
 @runs_options()
+@jobs_option
 @keep_option
-@report_options(["fits", "by_node", "remedies", "victims"], "prometheus")
+@report_options(["fits", "by_node", "remedies", "victims"])
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no copy fits.")
 @click.pass_context
 def capacity(
@@ -113,6 +112,7 @@ def capacity(
     most: int | None,
     seeds: int,
     orders: int,
+    jobs: int,
     keep: tuple[str, ...],
     output: str,
     table: str,
@@ -138,7 +138,7 @@ def capacity(
         if (
             any(context.params[name] not in (None, "", ()) for name in _ALONE)
             or preemption != "never"
-            or seeds * orders > 1
+            or seeds * orders * jobs > 1
         ):
             raise click.UsageError("--inflate asks for all workloads together: no --pod, --by, --max or the like")
         with told_in_a_line():
@@ -149,8 +149,8 @@ def capacity(
                 quota=quota == "apply",
                 seed=asked.seed,
             )
-        _print(grown, output, "growth")
-        _end(is_exit_code, bool(grown.percent))
+        print_report(grown, output, "growth")
+        end(is_asked=is_exit_code, is_yes=bool(grown.percent))
         return
     if step is not None:
         raise click.UsageError("--step needs --inflate")
@@ -178,21 +178,10 @@ def capacity(
             keep=keep,
             remedies=output != "prometheus",
             seed=asked.seed,
+            jobs=jobs,
         )
-    _print(report, output, table)
-    _end(is_exit_code, bool(report.fits))
-
-
-def _print(report: CapacityReport | GrowthReport, output: str, table: str) -> None:
-    if output == "prometheus":
-        click.echo(report.to_prometheus(), nl=False)
-    else:
-        print_report(report, output, table)
-
-
-def _end(is_exit_code: bool, is_yes: bool) -> None:
-    if is_exit_code and not is_yes:
-        sys.exit(NO_EXIT)
+    print_report(report, output, table)
+    end(is_asked=is_exit_code, is_yes=bool(report.fits), is_undecided=report.verdicts.are_split)
 
 
 def _percent(text: str) -> Fraction:

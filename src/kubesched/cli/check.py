@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
-from kubesched.cli.output import colour_option, format_option, print_answer, print_record, told_in_a_line
+from kubesched.cli.output import colour_option, format_option, print_answer, print_csv, print_record, told_in_a_line
 from kubesched.cli.planning import NO_EXIT, end_if_guessed, strict_option
 from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scenario import jobs_option
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 UNDECIDED_EXIT = 3
 """Other seeds give other answers."""
-CI_FORMS = ("junit", "sarif", "markdown", "github", "html")
+CI_FORMS = ("junit", "sarif", "markdown", "github", "csv", "html", "prometheus")
 
 
 INIT = "init"
@@ -101,6 +101,10 @@ def _print(report: CheckReport, output: str) -> None:
             click.echo(json.dumps(sarif(report), indent=2))
         case "markdown":
             click.echo(markdown(report), nl=False)
+        case "csv":
+            print_csv(report.tables["checks"])
+        case "prometheus":
+            click.echo(report.to_prometheus(), nl=False)
         case "html":
             click.echo(report.to_html(), nl=False)
         case "github":

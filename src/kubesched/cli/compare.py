@@ -16,6 +16,7 @@ from kubesched.cli.planning import (
     asked_catalogue,
     catalogue_options,
     is_given,
+    keep_option,
     premise_options,
     print_report,
     report_options,
@@ -48,6 +49,7 @@ _OTHER_NAMES = {"priorities": "objects", "scenario": "objects"}
 )
 @catalogue_options
 @click.option("--usage", metavar="FILE", help="Measured usage: CSV with namespace,kind,name,container,resource,p95.")
+@keep_option
 @jobs_option
 @until_option
 @premise_options
@@ -63,6 +65,7 @@ def compare(
     catalogues: tuple[str, ...],
     prices: str | None,
     usage: str | None,
+    keep: tuple[str, ...],
     jobs: int,
     until: float | None,
     replicas: str,
@@ -90,7 +93,9 @@ def compare(
         asked = [_variant(text) for text in variants]
         catalogue = asked_catalogue(catalogues, prices)
         used = None if usage is None else read_usage(usage)
-        shared = ComparedInput(scenario.read(replicas, ignore), SimulationOptions(until_s=until), catalogue, used)
+        shared = ComparedInput(
+            scenario.read(replicas, ignore), SimulationOptions(until_s=until), catalogue, used, keep=keep
+        )
         with counted_progress("runs") as progress:
             report = compare_variants(
                 shared,

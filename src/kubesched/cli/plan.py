@@ -25,6 +25,7 @@ from kubesched.cli.planning import (
     seconds_of_limit,
     selection_options,
 )
+from kubesched.cli.scenario import jobs_option
 
 if TYPE_CHECKING:
     from kubesched.planning.plan.report import PlanReport
@@ -122,6 +123,7 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
     "Of the existing nodes, use only those with these labels.", "Do not use existing nodes with these labels."
 )
 @runs_options(orders=5)
+@jobs_option
 @click.option(
     "--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this time."
 )
@@ -154,6 +156,7 @@ def plan(
     alternatives: int,
     seeds: int,
     orders: int,
+    jobs: int,
     time_limit: str,
     write: str | None,
     certificate: str | None,
@@ -201,7 +204,7 @@ def plan(
         )
         for filename in filter(None, (write, certificate)):
             check_place(filename)
-        report = _planned(asked, catalogues, prices, shapes, request)
+        report = _planned(asked, catalogues, prices, shapes, request, jobs)
         end_if_guessed(report)
         _write_files(report, write, certificate)
     if output == "nodes":
@@ -217,6 +220,7 @@ def _planned(
     prices: str | None,
     shapes: tuple[str, ...],
     request: PlanRequest,
+    jobs: int,
 ) -> PlanReport:
     from kubesched.planning.plan.planner import Planner
 
@@ -227,7 +231,7 @@ def _planned(
     if chosen.emulation is not None:
         raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
     with plan_watch("planning", request.time_limit_s) as watch:
-        return Planner(given, catalogue, request, chosen.config, chosen.registry, watch).plan()
+        return Planner(given, catalogue, request, chosen.config, chosen.registry, watch, jobs).plan()
 
 
 def _write_files(report: PlanReport, write: str | None, certificate: str | None) -> None:

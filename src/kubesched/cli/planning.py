@@ -259,6 +259,7 @@ class PlanningReport(Protocol):
     @property
     def tables(self) -> Mapping[str, ColumnTable]: ...
     def to_dict(self) -> dict[str, Any]: ...
+    def to_prometheus(self) -> str: ...
     def render(self, style: Style) -> str: ...
 
 
@@ -268,7 +269,7 @@ def report_options(tables: Sequence[str], *further: str) -> Callable[[Callable[.
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         told = "wide shows everything; csv prints one table (--table); html is what --report writes."
-        form = format_option(told, "csv", "markdown", "html", *further)
+        form = format_option(told, "csv", "markdown", "html", "prometheus", *further)
         table = click.option(
             "--table",
             type=click.Choice(list(tables)),
@@ -307,6 +308,8 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
         print_csv(report.tables[chosen_table(report.tables, table)])
     elif output == "markdown":
         print_markdown(report.headline, report.tables, report.assumptions)
+    elif output == "prometheus":
+        click.echo(report.to_prometheus(), nl=False)
     elif output == "html":
         click.echo(planning_page(f"kubesched {click.get_current_context().info_name}", report).to_html(), nl=False)
     else:

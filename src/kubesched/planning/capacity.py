@@ -13,8 +13,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from dataclasses import replace as changed
+from functools import cached_property
 from os import PathLike
 from random import Random
 from typing import Any
@@ -30,7 +31,7 @@ from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
 from kubesched.planning.copies import Application, CopyAdmission, CopyRules, place_copies
-from kubesched.planning.headroom import keep_free, told
+from kubesched.planning.headroom import is_headroom, keep_free, told
 from kubesched.planning.many_copies import count_copies
 from kubesched.planning.node_groups import NodeSelection, grouped
 from kubesched.planning.provenance import Provenance
@@ -44,7 +45,10 @@ from kubesched.planning.resting_workloads import (
     scaled_workloads,
     title_of,
 )
+from kubesched.planning.several_runs import Run, Runs
+from kubesched.planning.spare_one import groups_to_lose, homeless, spared_by
 from kubesched.simulator.library import world as load_world
+from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import several
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
@@ -78,6 +82,7 @@ def capacity(
     orders: int = 1,
     keep: str | Sequence[str] = (),
     remedies: bool = True,
+    jobs: int = 1,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -96,8 +101,9 @@ def capacity(
     and limit ranges of their namespace hold for the copies, unless `quota` is False. Copies preempt nobody; with
     `preemption="count"` they do, and count if those who must leave find another node, or if they may be lost
     (`let_lose`). `keep` is room that stays free meanwhile: `20x500m/1Gi`, also with `@zone`, or a file with
-    CapacityBuffers. With several `seeds` and `orders` (in which pending pods arrive), what fits is what fits in all of
-    these runs. `remedies=False` saves the time of trying out what would let more fit; with `every`, nothing is tried.
+    CapacityBuffers; with `n-1:zone`, what fits is what fits after the loss of any one zone. With several `seeds` and
+    `orders` (in which pending pods arrive), what fits is what fits in all of these runs. `remedies=False` saves the
+    time of trying out what would let more fit; with `every`, nothing is tried. `jobs` is a number of processes.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
@@ -112,42 +118,179 @@ def capacity(
         raise CapacityError("keep and let_lose exclude each other: room to keep is never given up")
     if app and rules.may_preempt:
         raise CapacityError("preemption is counted for pods, shapes and workloads, not for whole applications")
-    asked = [
-        *_asked_pods(world, pod, shapes),
-        *(_Asked.of_workload(world, find_workload(world, name)) for name in workloads),
-        *(_Asked.of_workload(world, item) for item in (scaled_workloads(world) if every else ())),
-        *([_Asked.of_app(Application.read(world, app))] if app else []),
-    ]
-    if not asked:
-        raise CapacityError(
-            "there is no workload with replicas" if every else "a pod, a shape, a workload or an app is needed"
-        )
-    rules = changed(rules, most_anew=_FEW_ENOUGH_TO_PLACE_ANEW // len(asked))
-    groups = _groups(world, by, _closed(world, NodeSelection(nodes, exclude_nodes)))
-    if NAMESPACE in by and any(one.template is None for one in asked):
-        raise CapacityError("by namespace: only pods and shapes can be in any namespace")
-    copied = [(one.title, one.template, one.application and one.application.pods) for one in asked]
-    question = (copied, every, by, nodes, exclude_nodes, ignore_pending, rules, seeds, orders, keep)
-    asked_for = Provenance.of_world(world, question, seed=seed)
-    runs = _Runs(world, seed, seeds, orders, ignore_pending, keep)
-    tries_remedies = remedies and not every
-    by_run = []
-    for run in runs.all:
-        with runs.begun(run) as settled:
-            tried_now = tries_remedies and len(runs.all) == 1
-            by_run.append(_answers(world, asked, groups, rules, tried_now))
-    answers = [_of_all_runs(found) for found in zip(*by_run, strict=True)]
-    if tries_remedies and len(runs.all) > 1:
-        cells = [(one, group) for one in asked for group in groups]
-        for place, (one, group) in enumerate(cells):
-            worst = runs.all[answers[place].by_run.index(answers[place].fits)]
-            with runs.begun(worst):
-                (found,) = _answers(world, [one], [group], rules, True)
-            answers[place] = changed(answers[place], remedies=found.remedies, reasons=found.reasons)
-    if every:
-        room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
-        answers.sort(key=lambda one: (room[one.pod], one.pod))
-    return CapacityReport(tuple(answers), tuple(_assumptions(world, runs, settled, rules)), every, seed, asked_for)
+    spared, keep = spared_by(keep)
+    if spared and by:
+        raise CapacityError(f"keep n-1:{spared} is about all nodes together: not with by")
+    runs = Runs(seed, seeds, orders)
+    counting = _Counting(
+        world,
+        pod,
+        shapes,
+        workloads,
+        every,
+        tuple(app),
+        by,
+        NodeSelection(nodes, exclude_nodes),
+        rules,
+        runs,
+        ignore_pending,
+        keep,
+        spared,
+        remedies and not every and not spared,
+    )
+    return counting.report(jobs)
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """What is asked, and how it is answered: cell by cell, in this process or in several."""
+
+    world: LoadedWorld
+    pod: Manifest | None
+    shapes: Sequence[str]
+    workloads: Sequence[str]
+    every: bool
+    app: Sequence[LoadedCluster | str | PathLike[str] | Mapping[str, Any]]
+    by: Sequence[str]
+    selection: NodeSelection
+    asked_rules: CopyRules
+    runs: Runs
+    ignores_pending: bool
+    keep: Sequence[str]
+    spared: str
+    """`zone` or `node`, if what fits must fit after the loss of any one."""
+    tries_remedies: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which read anew what is asked."""
+        return _Counting, tuple(getattr(self, one.name) for one in fields(self))
+
+    @cached_property
+    def asked(self) -> list[_Asked]:
+        world = self.world
+        found = [
+            *_asked_pods(world, self.pod, self.shapes),
+            *(_Asked.of_workload(world, find_workload(world, name)) for name in self.workloads),
+            *(_Asked.of_workload(world, item) for item in (scaled_workloads(world) if self.every else ())),
+            *([_Asked.of_app(Application.read(world, self.app))] if self.app else []),
+        ]
+        if not found:
+            raise CapacityError(
+                "there is no workload with replicas" if self.every else "a pod, a shape, a workload or an app is needed"
+            )
+        return found
+
+    @cached_property
+    def rules(self) -> CopyRules:
+        return changed(self.asked_rules, most_anew=_FEW_ENOUGH_TO_PLACE_ANEW // len(self.asked))
+
+    @cached_property
+    def groups(self) -> list[_Group]:
+        return _groups(self.world, self.by, _closed(self.world, self.selection))
+
+    def report(self, jobs: int) -> CapacityReport:
+        asked, groups, runs = self.asked, self.groups, self.runs
+        if NAMESPACE in self.by and any(one.template is None for one in asked):
+            raise CapacityError("by namespace: only pods and shapes can be in any namespace")
+        copied = [(one.title, one.template, one.application and one.application.pods) for one in asked]
+        kept = (self.ignores_pending, self.keep, self.spared)
+        question = (copied, self.every, self.by, self.selection, self.rules, kept)
+        about = Provenance.of_world(self.world, question, runs=runs)
+        with self.begun(runs.all[0]) as begun:
+            assumptions = tuple(self._assumptions(begun))
+        is_alone = len(runs) == 1
+        found = self._cells(runs.all, self.tries_remedies and is_alone, jobs)
+        answers = [_of_all_runs([found[run, cell] for run in runs.all]) for cell in _cells_of(asked, groups)]
+        if self.tries_remedies and not is_alone:
+            worst = {
+                cell: runs.all[one.by_run.index(one.fits)]
+                for cell, one in zip(_cells_of(asked, groups), answers, strict=True)
+            }
+            tried = self._tried([(run, (place,), (number,)) for (number, place), run in worst.items()], True, jobs)
+            for number, (cell, run) in enumerate(worst.items()):
+                one = tried[run, cell]
+                answers[number] = changed(answers[number], remedies=one.remedies, reasons=one.reasons)
+        if self.every:
+            room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
+            answers.sort(key=lambda one: (room[one.pod], one.pod))
+        return CapacityReport(tuple(answers), assumptions, self.every, runs.seed, about)
+
+    def _cells(self, runs: Sequence[Run], tries_remedies: bool, jobs: int) -> dict[tuple[Run, _Cell], FittingCopies]:
+        """A run is begun once for all that is asked; where more processes than runs are, once for a part of it."""
+        places, numbers = tuple(range(len(self.groups))), tuple(range(len(self.asked)))
+        parts: list[_Part] = [(run, places, numbers) for run in runs]
+        if jobs > len(runs):
+            size = -(-len(numbers) // jobs)
+            chunks = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
+            parts = [(run, (place,), chunk) for run in runs for place in places for chunk in chunks]
+        return self._tried(parts, tries_remedies, jobs)
+
+    def _tried(self, parts: Sequence[_Part], tries_remedies: bool, jobs: int) -> dict[tuple[Run, _Cell], FittingCopies]:
+        found = list(spread_over(_count, (self, tries_remedies), parts, jobs=jobs))
+        return {
+            (run, (number, place)): one
+            for (run, places, numbers), by_group in zip(parts, found, strict=True)
+            for place, answers in zip(places, by_group, strict=True)
+            for number, one in zip(numbers, answers, strict=True)
+        }
+
+    def answers(self, numbers: Sequence[int], place: int, begun: _Begun, tries_remedies: bool) -> list[FittingCopies]:
+        asked = [self.asked[number] for number in numbers]
+        group = self.groups[place]
+        found = [_answers(self.world, asked, group, self.rules, tries_remedies)]
+        for name, failed in begun.losses.items():
+            with self.world.trial() as trial:
+                for node in failed:
+                    trial.delete_node(node)
+                left = homeless(self.world, settled := trial.settle(), settled.preempted)
+                new = {key: text for key, text in left.items() if key not in begun.waiting and not is_headroom(key)}
+                if new:
+                    message = f"after the loss of {name}, {counted(len(new), 'pod')} would have no node even without it"
+                    lost = [_none(one, group, message) for one in asked]
+                else:
+                    lost = [_after(one, name) for one in _answers(self.world, asked, group, self.rules, False)]
+                found.append(lost)
+        return [min(each, key=lambda one: one.fits) for each in zip(*found, strict=True)]
+
+    @contextmanager
+    def begun(self, run: Run) -> Iterator[_Begun]:
+        """For as long, the world is as the run finds it: its pending pods are placed, and room is kept."""
+        world = self.world
+        n_waited = len(world.pending)
+        with world.trial() as trial:
+            if run.seed != self.runs.seed:
+                trial.reseed(run.seed)
+            if self.ignores_pending:
+                for key in world.pending:
+                    trial.delete_pod(key)
+            elif run.order:
+                pending = world.pending
+                Random(run.order).shuffle(pending)
+                trial.reorder_pending(pending)
+            settled = trial.settle()
+            kept = keep_free(trial, self.keep)
+            losses = groups_to_lose(world, self.spared) if self.spared else {}
+            yield _Begun(settled, n_waited, kept, frozenset(one.pod for one in settled.pending), losses)
+
+    def _assumptions(self, begun: _Begun) -> Iterator[str]:
+        rules = self.rules
+        if self.ignores_pending:
+            yield f"{counted(begun.n_waited, 'pending pod')} left out."
+        else:
+            placed = counted(len(begun.settled.placed), "pending pod")
+            yield f"{placed} placed before the copies, {len(begun.settled.pending)} stay pending."
+        preempting = "Copies preempt nobody."
+        if rules.may_preempt:
+            who = "whoever must leave may be lost" if rules.may_lose else "whoever must leave finds another node"
+            preempting = f"Copies preempt others: {who}."
+        unasked = "Webhooks and autoscalers" if rules.has_quota else "Quotas, limit ranges, webhooks and autoscalers"
+        yield f"{preempting} {unasked} are not simulated."
+        yield from told(*begun.kept)
+        if self.spared:
+            yield f"What fits still fits after the loss of any one {self.spared}, whose pods come first then."
+        if len(self.runs) > 1:
+            yield self.runs.told
+        yield from self.world.guesses
 
 
 def _may_preempt(preemption: str) -> bool:
@@ -156,70 +299,48 @@ def _may_preempt(preemption: str) -> bool:
     return preemption == "count"
 
 
-def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyRules) -> Iterator[str]:
-    if runs.ignores_pending:
-        yield f"{counted(len(world.pending), 'pending pod')} left out."
-    else:
-        placed = counted(len(settled.placed), "pending pod")
-        yield f"{placed} placed before the copies, {len(settled.pending)} stay pending."
-    preempting = "Copies preempt nobody."
-    if rules.may_preempt:
-        who = "whoever must leave may be lost" if rules.may_lose else "whoever must leave finds another node"
-        preempting = f"Copies preempt others: {who}."
-    unasked = "Webhooks and autoscalers" if rules.has_quota else "Quotas, limit ranges, webhooks and autoscalers"
-    yield f"{preempting} {unasked} are not simulated."
-    yield from told(*runs.kept)
-    if len(runs.all) > 1:
-        yield f"{len(runs.all)} runs: {counted(runs.n_seeds, 'seed')}, {counted(runs.n_orders, 'order')} of arrival."
-    yield from world.guesses
+# -- cells of a run ----------------------------------------------------------------------------------------------------
+
+_Cell = tuple[int, int]
+"""Which of those that are asked, on which group of nodes."""
+_Part = tuple[Run, tuple[int, ...], tuple[int, ...]]
+"""In a run, on these groups of nodes: these of those that are asked."""
 
 
-# -- runs: other seeds, other orders -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What a run begins with."""
+
+    settled: Settled
+    n_waited: int
+    kept: tuple[int, int]
+    """How many pods stand for room to keep, and for how many of them there is none."""
+    waiting: frozenset[str]
+    losses: Mapping[str, list[str]]
+    """The zones or nodes of which any one may be lost, with their nodes."""
 
 
-class _Runs:
-    """The cluster with its pending pods placed: with each seed, and in each order in which they may arrive."""
-
-    def __init__(
-        self,
-        world: LoadedWorld,
-        seed: int,
-        n_seeds: int,
-        n_orders: int,
-        ignores_pending: bool,
-        keep: Sequence[str] = (),
-    ) -> None:
-        if n_seeds < 1 or n_orders < 1:
-            raise CapacityError("at least one seed and one order are needed")
-        self._world = world
-        self._seed = seed
-        self.n_seeds, self.n_orders = n_seeds, n_orders
-        self.ignores_pending = ignores_pending
-        self._keep = keep
-        self.kept = 0, 0
-        """How many pods stand for room to keep, and for how many of them there is none."""
-        self.all = [(n, order) for n in range(n_seeds) for order in range(n_orders)]
-
-    @contextmanager
-    def begun(self, run: tuple[int, int]) -> Iterator[Settled]:
-        """For as long, the world is as the run finds it."""
-        n, order = run
-        with self._world.trial() as trial:
-            if n:
-                trial.reseed(self._seed + n)
-            if self.ignores_pending:
-                for key in self._world.pending:
-                    trial.delete_pod(key)
-            elif order:
-                pending = self._world.pending
-                Random(order).shuffle(pending)
-                trial.reorder_pending(pending)
-            settled = trial.settle()
-            self.kept = keep_free(trial, self._keep)
-            yield settled
+def _count(shared: tuple[_Counting, bool], part: _Part) -> list[list[FittingCopies]]:
+    """In this process, or in another one: for each group, of each that is asked."""
+    counting, tries_remedies = shared
+    run, places, numbers = part
+    with counting.begun(run) as begun:
+        return [counting.answers(numbers, place, begun, tries_remedies) for place in places]
 
 
-def _of_all_runs(found: tuple[FittingCopies, ...]) -> FittingCopies:
+def _cells_of(asked: Sequence[_Asked], groups: Sequence[_Group]) -> list[_Cell]:
+    return [(number, place) for number in range(len(asked)) for place in range(len(groups))]
+
+
+def _none(asked: _Asked, group: _Group, message: str) -> FittingCopies:
+    return FittingCopies(asked.title, group.name, 0, {}, "unschedulable", message, ())
+
+
+def _after(one: FittingCopies, name: str) -> FittingCopies:
+    return changed(one, message=f"after the loss of {name}: {one.message}") if one.message else one
+
+
+def _of_all_runs(found: Sequence[FittingCopies]) -> FittingCopies:
     if len(found) == 1:
         return found[0]
     return changed(min(found, key=lambda one: one.fits), by_run=tuple(one.fits for one in found))
@@ -318,15 +439,11 @@ def _closed(world: LoadedWorld, selection: NodeSelection) -> frozenset[str]:
 
 
 def _answers(
-    world: LoadedWorld, asked: Sequence[_Asked], groups: Sequence[_Group], rules: CopyRules, tries_remedies: bool
+    world: LoadedWorld, asked: Sequence[_Asked], group: _Group, rules: CopyRules, tries_remedies: bool
 ) -> list[FittingCopies]:
-    """Of each that is asked, all groups one after another. Nodes are closed once for all that is asked of a group."""
-    found: dict[tuple[int, int], FittingCopies] = {}
-    for place, group in enumerate(groups):
-        with _restricted(world, group):
-            for number, one in enumerate(asked):
-                found[number, place] = _answer(world, one, group, rules, tries_remedies)
-    return [found[cell] for cell in sorted(found)]
+    """Nodes are closed once for all that is asked of a group."""
+    with _restricted(world, group):
+        return [_answer(world, one, group, rules, tries_remedies) for one in asked]
 
 
 def _answer(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:

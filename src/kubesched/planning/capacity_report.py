@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
+from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge
 
 ALL_NODES = "all"
 _NODES_SHOWN = 10
@@ -116,6 +118,11 @@ class CapacityReport(AnsweredReport):
         return self.answers[0].fits
 
     @property
+    def verdicts(self) -> RunVerdicts:
+        """Of each run: whether any copy of the first pod fits."""
+        return RunVerdicts(tuple(n > 0 for n in self.answers[0].by_run))
+
+    @property
     def headline(self) -> str:
         first = _sentence(self.answers[0])
         if not self.is_of_every:
@@ -151,19 +158,17 @@ class CapacityReport(AnsweredReport):
             **self._about(),
             "headline": self.headline,
             "capacity": [one.to_dict() for one in self.answers],
-            "seed": self.seed,
+            **self.verdicts.record(),
             "assumptions": list(self.assumptions),
         }
 
-    def to_prometheus(self) -> str:
-        """The text format of metrics."""
-        lines = ["# HELP kubesched_capacity_fits Copies of the pod that fit.", "# TYPE kubesched_capacity_fits gauge"]
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        samples = []
         for one in self.answers:
-            by, _, value = map(_label_value, one.group.partition("="))
-            lines.append(
-                f'kubesched_capacity_fits{{pod="{_label_value(one.pod)}",by="{by}",value="{value}"}} {one.fits}'
-            )
-        return "\n".join(lines) + "\n"
+            by, _, value = one.group.partition("=")
+            samples.append(({"pod": one.pod, "by": by, "value": value}, float(one.fits)))
+        return (Gauge("kubesched_capacity_fits", "Copies of the pod that fit.", tuple(samples)),)
 
     def __str__(self) -> str:
         return self.render(Style())
@@ -246,10 +251,6 @@ def _stops(answers: Sequence[FittingCopies]) -> list[str]:
             where = "" if one.group == ALL_NODES else f" on {one.group}"
             stopped.setdefault(one.message, []).append(f"{one.pod}{where}")
     return [f"{', '.join(names)}: {message}" for message, names in stopped.items()]
-
-
-def _label_value(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def by_count(counts: Counter[str]) -> dict[str, int]:

@@ -23,7 +23,7 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import LoadedCluster
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Container, Node, Pod, PodSpec, ReplicationController
-from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, node_units, pod_resources
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.planning.capacity import MOST_COPIES, capacity
@@ -53,6 +53,7 @@ from kubesched.planning.check_report import (
     fields_of,
     path_of_spec,
 )
+from kubesched.planning.headroom import is_of_amounts, keep_free
 from kubesched.planning.outage import outage
 from kubesched.planning.provenance import Provenance
 from kubesched.planning.resting_workloads import PodOwners
@@ -84,8 +85,9 @@ def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None
         raise CheckError(f"{path}: cluster: there are no nodes in {asked.cluster.file or 'it'}")
     sources = source_paths(asked.change, directory)
     config: Any = str(directory / asked.config) if asked.config else None
+    kept = tuple(text if is_of_amounts(text) else str(directory / text) for text in asked.keep)
     run = CheckRun(
-        asked,
+        replace(asked, keep=kept),
         cluster,
         load(*map(Path, sources)),
         load(*map(Path, source_paths(asked.base, directory))),
@@ -165,12 +167,15 @@ class CheckRun:
     catalogue: Catalogue | None = None
     _before: LoadedCluster = field(init=False)
     _whole: LoadedCluster = field(init=False)
-    _waiting: dict[int, set[str]] = field(default_factory=dict)
-    """By seed, the pods that wait without the change."""
+    _waiting: dict[int, tuple[set[PodKey], int]] = field(default_factory=dict)
+    """By seed, the pods that wait without the change, and for how many pods there is no room to keep then."""
 
     def __post_init__(self) -> None:
-        self._before = load(self.cluster, self.base)
-        self._whole = load(self._before, self.change)
+        self._before = self._supposed(self.base)
+        self._whole = self._supposed(self.base, self.change)
+
+    def _supposed(self, *further: LoadedCluster) -> LoadedCluster:
+        return load(self.cluster, *further, replicas=self.asked.replicas, ignore=self.asked.ignore)
 
     def report(self, jobs: int = 1) -> CheckReport:
         """In so many processes; the report is the same."""
@@ -213,7 +218,7 @@ class CheckRun:
 
     def _placing(self, whole: LoadedCluster, seed: int, what: str) -> _Answer:
         """Whether all pods are placed, and the workloads whose pods are not, beside those that wait already."""
-        waited = self._waiting_before(seed)
+        waited, n_lacked = self._waiting_before(seed)
         world = self._world(whole, seed)
         owners = PodOwners(world.workloads)
         by_workload: dict[str, tuple[int, str, tuple[str, ...]]] = {}
@@ -227,21 +232,27 @@ class CheckRun:
                 about = f"{kind} {pod.namespace}/{owner}"
                 n, why, plugins = by_workload.get(about, (0, "", one.plugins))
                 by_workload[about] = n + 1, why or one.explain().headline, plugins
+            n_room, n_lacking = keep_free(trial, self.asked.keep)
         findings = [CheckFinding(f"1 object is refused: {text}") for text in world.refused]
         findings += [
             CheckFinding(f"{counted(n, 'pod')} pending: {why}", about, self._position(about, *fields_of(plugins)))
             for about, (n, why, plugins) in by_workload.items()
         ]
+        if n_lacking > n_lacked:
+            findings.append(CheckFinding(f"no room for {n_lacking} of {n_room} pods that room is to be kept for"))
         n_pending = sum(n for n, _, _ in by_workload.values())
         if not findings:
             return _Answer(f"{counted(len(settled.placed), 'pod')} placed, {what}")
-        told = f"{counted(n_pending, 'pod')} would stay pending" if n_pending else "an API server refuses some of it"
+        told = f"{counted(n_pending, 'pod')} would stay pending"
+        if not n_pending:
+            told = "an API server refuses some of it" if world.refused else "the room to keep would be gone"
         return _Answer(told, tuple(findings))
 
-    def _waiting_before(self, seed: int) -> set[str]:
+    def _waiting_before(self, seed: int) -> tuple[set[PodKey], int]:
         if seed not in self._waiting:
             with self._world(self._before, seed).trial() as trial:
-                self._waiting[seed] = {one.pod for one in trial.settle().pending}
+                waiting = {one.pod for one in trial.settle().pending}
+                self._waiting[seed] = waiting, keep_free(trial, self.asked.keep)[1]
         return self._waiting[seed]
 
     def _surging(self) -> LoadedCluster:
@@ -255,7 +266,7 @@ class CheckRun:
                 surging.append(replace(item, spec=replace(item.spec, replicas=replicas + surge)))
             else:
                 surging.append(item)
-        return load(self._before, LoadedCluster(changed(self.change.found, objects=surging)))
+        return self._supposed(self.base, LoadedCluster(changed(self.change.found, objects=surging)))
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
@@ -266,6 +277,7 @@ class CheckRun:
             shapes=(rule.shape,) if rule.shape else (),
             by=(rule.by,) if rule.by else (),
             most=MOST_COPIES if rule.by else rule.at_least,
+            keep=self.asked.keep,
             remedies=False,
         )
         answers = found.answers[1:] if rule.by else found.answers
@@ -287,6 +299,7 @@ class CheckRun:
             every=rule.every,
             gone=rule.gone,
             priority_at_least=rule.priority_at_least,
+            keep=self.asked.keep,
             config=self.config,
             seed=seed,
         )
@@ -325,7 +338,13 @@ class CheckRun:
 
     def _finishing(self, rule: UpgradeRule, seed: int) -> _Answer:
         report = upgrade(
-            self._whole, pool=rule.pool, preset=rule.preset, max_surge=rule.max_surge, config=self.config, seed=seed
+            self._whole,
+            pool=rule.pool,
+            preset=rule.preset,
+            max_surge=rule.max_surge,
+            keep=self.asked.keep,
+            config=self.config,
+            seed=seed,
         )
         told = f"a rolling upgrade{f' of pool {rule.pool}' if rule.pool else ''}"
         if report.finishes:

@@ -11,8 +11,11 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import read_file
 from kubesched.k8s.model.kubernetes_yaml import load_documents, yaml_problem
 from kubesched.k8s.model.partial_reading import plain_problem
+from kubesched.planning.headroom import SPARE_ONE
+from kubesched.simulator.premises import IGNORED, REPLICAS
 
 API_VERSION = "kubesched.dev/v1alpha1"
+_IGNORED = tuple(one for one in IGNORED if one != "pending")
 
 
 class CheckError(KubeschedError, ValueError):
@@ -116,6 +119,12 @@ class CheckFile(_Strict, frozen=True):
     base: tuple[Source, ...] = ()
     """The same manifests before the change, where they are not in the cluster yet, or not as they were rendered."""
     seeds: int = 5
+    keep: tuple[str, ...] = ()
+    """Room that stays free: `20x500m/1Gi`, also with `@zone`, or files with CapacityBuffers."""
+    replicas: str = "current"
+    """Of autoscaled workloads: `current`, or the `min` or `max` of their HorizontalPodAutoscalers."""
+    ignore: tuple[str, ...] = ()
+    """What is left out: `daemons`, `static`, `budgets`. What waits without the change never counts."""
     config: str = ""
     catalogue: str = ""
 
@@ -145,6 +154,14 @@ def _validate(path: Path, found: CheckFile) -> None:
         raise CheckError(f"{path}: cluster: one of file and live is expected")
     if found.seeds < 1:
         raise CheckError(f"{path}: seeds: at least 1 is expected")
+    if found.replicas not in REPLICAS:
+        raise CheckError(f"{path}: replicas: one of {', '.join(REPLICAS)} is expected")
+    for what in found.ignore:
+        if what not in _IGNORED:
+            raise CheckError(f"{path}: ignore: {what} is none of {', '.join(_IGNORED)}")
+    for text in found.keep:
+        if text.startswith(SPARE_ONE):
+            raise CheckError(f"{path}: keep: {text} is asked by a check with outage: {{every: zone}}")
     if not found.checks:
         raise CheckError(f"{path}: checks: at least one is expected")
     for name, sources in (("change", found.change), ("base", found.base)):

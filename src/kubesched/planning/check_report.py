@@ -21,6 +21,7 @@ from kubesched.k8s.loaded_cluster import files_of
 from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge
 
 TEXT = ColumnKind.UTF8
 
@@ -222,6 +223,15 @@ class CheckReport(AnsweredReport):
         bad = self.failed or [one for one in self.results if one.passed is Passed.UNDECIDED]
         verb = "Failed" if self.failed else "Undecided"
         return f"{verb}: {len(bad)} of {n}. {bad[0].name}: {bad[0].headline}"
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        passed = tuple(({"check": one.name}, float(one.passed is Passed.YES)) for one in self.results)
+        undecided = tuple(({"check": one.name}, float(one.passed is Passed.UNDECIDED)) for one in self.results)
+        return (
+            Gauge("kubesched_check_passed", "Whether the check passes with every seed.", passed),
+            Gauge("kubesched_check_undecided", "Whether it passes with some seeds only.", undecided),
+        )
 
     @property
     def tables(self) -> dict[str, ColumnTable]:

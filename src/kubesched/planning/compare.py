@@ -37,6 +37,7 @@ from kubesched.planning.catalogue_files import GivenCatalogue, read_catalogue
 from kubesched.planning.catalogue_files import catalogue as read_machines
 from kubesched.planning.compare_metrics import CompareError, MeasuredRun, Metric, chosen_metrics
 from kubesched.planning.compare_report import ComparedRun, ComparisonReport, Parting, first_difference, scores_at
+from kubesched.planning.headroom import headroom_sets
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.plan.request import without_nodes
 from kubesched.planning.provenance import Provenance
@@ -48,7 +49,7 @@ from kubesched.simulator import loading
 from kubesched.simulator.library import checked_input, span_option
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.many_runs import spread_over
-from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.options import SimulationOptions, several
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.trial import LoadedWorld
@@ -238,6 +239,8 @@ class ComparedInput:
     catalogue: Catalogue | None = None
     usage: PodUsage | None = None
     metrics: tuple[Metric, ...] = ()
+    keep: tuple[str, ...] = ()
+    """Room that is asked for in the end of each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,9 @@ def run_variant(shared: ComparedInput, case: VariantCase) -> ComparedRun:
     cluster = _run(shared, case)
     report = SimulationReport(cluster, replace(shared.options, seed=case.seed))
     catalogue = variant.catalogue or shared.catalogue
-    measured = MeasuredRun(cluster, report, assembled.config, assembled.registry, catalogue, shared.usage, case.seed)
+    measured = MeasuredRun(
+        cluster, report, assembled.config, assembled.registry, catalogue, shared.usage, case.seed, shared.keep
+    )
     pods = [record for record in report.history.pods if not record.was_there]
     scheduled = sorted((one for one in pods if one.scheduled_s is not None), key=lambda one: one.scheduled_s or 0.0)
     placed = tuple((one.key, one.node) for one in scheduled)
@@ -308,6 +313,7 @@ def compare_variants(
         raise CompareError("adding seeds until the intervals are narrow needs scipy: pip install '.[plan]' in a clone")
     for variant in variants:
         assemble(variant.config, variant.source, files=variant.plugin_files)
+    headroom_sets(shared.keep, shared.given.objects)  # says what is wrong with it, before anything is run
     currency = _currency(shared, variants)
     shared = replace(
         shared,
@@ -316,6 +322,7 @@ def compare_variants(
             has_prices=bool(currency),
             has_usage=shared.usage is not None,
             is_resized=any(variant.resizing is not None for variant in variants),
+            keeps=bool(shared.keep),
         ),
     )
     first = [VariantCase(variant, 0) for variant in variants]
@@ -336,7 +343,15 @@ def compare_variants(
         name: _parting(shared, runs, by_name[baseline], case) for name, case in by_name.items() if name != baseline
     }
     assumptions = tuple(_assumptions(shared, variants, how_many, report))
-    question = (baseline, how_many, metrics, [(one.name, one) for one in variants], shared.options, shared.given.steps)
+    question = (
+        baseline,
+        how_many,
+        metrics,
+        [(one.name, one) for one in variants],
+        shared.options,
+        shared.given.steps,
+        shared.keep,
+    )
     asked = Provenance(shared.given.objects, None, shared.catalogue, question)
     return replace(report, partings=partings, assumptions=assumptions, asked=asked)
 
@@ -391,6 +406,8 @@ def _assumptions(
         told = "all intervals are" if width <= how_many.until_ci else f"not all intervals are (least {metric})"
         yield f"After {report.n_seeds} seeds {told} within {how_many.until_ci:.3g} of the metric's mean to either side."
         yield f"Looks at {', '.join(map(str, LOOKS))} seeds share the error by O'Brien and Fleming's rule."
+    if shared.keep:
+        yield "kept_room: for how many pods of the room to keep there is room in the end, beside all that waits."
     if any(metric.name == "nodes_needed" for metric in report.metrics):
         yield "nodes_needed: nodes taken away in an order by chance, as long as all pods find another one."
     for variant in variants:
@@ -420,6 +437,7 @@ def compare(
     metrics: Sequence[str] = (),
     catalogue: GivenCatalogue | None = None,
     usage: str = "",
+    keep: Sequence[str] = (),
     baseline: str = "",
     jobs: int = 1,
     until: Span | None = None,
@@ -431,11 +449,14 @@ def compare(
     `patch`, and `nodes` (`6xm7i.xlarge`) of a `catalogue` in place of all others. All meet the same seeds; the
     `baseline` is the first one unless it is named. With `until_ci=0.01`, seeds are added until each metric's interval
     is within a percent of its mean. The `catalogue` says what nodes cost; `usage` is a CSV of what containers use.
+    `keep` is room (`20x500m/1Gi`, also with `@zone`, or a file with CapacityBuffers): metric `kept_room` says how much
+    of it is there in the end.
     """
     options = SimulationOptions(until_s=span_option("until", until))
     whole = objects.loaded if isinstance(objects, LoadedWorld) else objects
     prices = None if catalogue is None else read_machines(catalogue)
     shared = ComparedInput(checked_input(whole), options, prices, read_usage(usage) if usage else None)
+    shared = replace(shared, keep=several("keep", keep))
     named = [variant_of(name, **asked) for name, asked in _checked_variants(variants).items()]
     return compare_variants(
         shared,

@@ -18,6 +18,7 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.planning.catalogue import NANOS, PRICE, Catalogue, NodePrices
+from kubesched.planning.headroom import keep_free
 from kubesched.planning.optimal import resource_use
 from kubesched.planning.resizing import PodUsage
 from kubesched.planning.soft_constraints import preferences_met_percent, soft_skew
@@ -25,6 +26,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.trial import LoadedWorld
 from kubesched.simulator.virtual.cluster import VirtualCluster
+from kubesched.simulator.virtual.controllers import MAKES_PODS
 
 _DIGITS = 6
 
@@ -46,6 +48,8 @@ class Metric:
 
 PENDING = "pending"
 COST, NODES_NEEDED, COST_NEEDED, RISK = "cost", "nodes_needed", "cost_needed", "nodes_at_risk"
+ROOM = "kept_room"
+"""Of the pods that stand for room to keep, those for which there is room in the end."""
 
 METRICS = (
     Metric(PENDING, "pods", True),
@@ -68,11 +72,14 @@ METRICS = (
     Metric("preemptions", "pods", True),
     Metric("moves", "pods", True),
     Metric(RISK, "nodes", True),
+    Metric(ROOM, "pods", False),
 )
 _BY_NAME = {metric.name: metric for metric in METRICS}
 
 
-def chosen_metrics(names: Sequence[str], *, has_prices: bool, has_usage: bool, is_resized: bool) -> tuple[Metric, ...]:
+def chosen_metrics(
+    names: Sequence[str], *, has_prices: bool, has_usage: bool, is_resized: bool, keeps: bool
+) -> tuple[Metric, ...]:
     """Those that were asked for; else all that there is something to say about. Finding out how few nodes would do
     takes time: it is done where requests differ. Raises CompareError."""
     for name in names:
@@ -80,6 +87,8 @@ def chosen_metrics(names: Sequence[str], *, has_prices: bool, has_usage: bool, i
             raise CompareError(f'metric "{name}" is none of {", ".join(_BY_NAME)}{did_you_mean(name, _BY_NAME)}')
     if RISK in names and not has_usage:
         raise CompareError(f"metric {RISK} needs a usage file")
+    if ROOM in names and not keeps:
+        raise CompareError(f"metric {ROOM} needs room to keep")
     for name in (COST, COST_NEEDED):
         if name in names and not has_prices:
             raise CompareError(f"metric {name} needs prices: a catalogue, or the annotation {PRICE} of nodes")
@@ -89,6 +98,7 @@ def chosen_metrics(names: Sequence[str], *, has_prices: bool, has_usage: bool, i
         *(() if has_prices else (COST, COST_NEEDED)),
         *(() if is_resized else (NODES_NEEDED, COST_NEEDED)),
         *(() if has_usage else (RISK,)),
+        *(() if keeps else (ROOM,)),
     }
     return tuple(metric for metric in METRICS if metric.name not in left_out)
 
@@ -104,6 +114,8 @@ class MeasuredRun:
     catalogue: Catalogue | None
     usage: PodUsage | None
     seed: int
+    keep: tuple[str, ...] = ()
+    """Room that is asked for in the end."""
 
     def values(self, metrics: Iterable[Metric]) -> dict[str, float]:
         wanted = [metric.name for metric in metrics]
@@ -117,6 +129,8 @@ class MeasuredRun:
         if RISK in wanted and self.usage is not None:
             workloads = {one.key: one.workload for one in self.report.history.pods}
             found[RISK] = float(len(self.usage.overfull(self.cluster.loop.cluster, workloads)))
+        if ROOM in wanted:
+            found[ROOM] = self._room_kept()
         return {name: round(found[name], _DIGITS) for name in wanted}
 
     def _of_pods(self) -> dict[str, float]:
@@ -164,18 +178,13 @@ class MeasuredRun:
     def _nodes_needed(self) -> list[str]:
         """The nodes that are left when one after another is taken away, in an order by chance, as long as everybody
         who has a node still finds one: what Borg's planners call compaction."""
-        store = self.cluster.store
-        world = LoadedWorld(
-            (item for kind in dict.fromkeys(KINDS.values()) for item in store.of(kind).values()),
-            self.config,
-            registry=self.registry,
-            seed=self.seed,
-        )
+        world = self._in_the_end()
         order = sorted(world.nodes)
         Random(self.seed).shuffle(order)
         with world.trial() as trial:
             for key in world.pending:
                 trial.delete_pod(key)
+            keep_free(trial, self.keep)
             for name in order:
                 with trial.trial() as inner:
                     inner.drain(name)
@@ -183,6 +192,22 @@ class MeasuredRun:
                     if not inner.settle(to_first_failure=True).pending:
                         inner.commit()
             return world.nodes
+
+    def _room_kept(self) -> float:
+        with self._in_the_end().trial() as trial:
+            trial.settle()
+            n_asked, n_missing = keep_free(trial, self.keep)
+        return float(n_asked - n_missing)
+
+    def _in_the_end(self) -> LoadedWorld:
+        store = self.cluster.store
+        return LoadedWorld(
+            (item for kind in dict.fromkeys(KINDS.values()) for item in store.of(kind).values()),
+            self.config,
+            registry=self.registry,
+            seed=self.seed,
+            workloads=[item for kind in MAKES_PODS for item in store.of(kind).values()],
+        )
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

@@ -21,6 +21,7 @@ from kubesched.planning.compare_metrics import PENDING, CompareError, Metric
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.statistics import PairedDifference, holm
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 Placed = Sequence[tuple[str, str]]
@@ -289,6 +290,17 @@ class ComparisonReport(AnsweredReport):
     def headline(self) -> str:
         told = "; ".join(one.headline for one in self.variants)
         return f"Compared with {self.baseline} over {counted(self.n_seeds, 'seed')}: {told}."
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """The means over all seeds."""
+        samples: dict[tuple[str, str], float] = {}
+        for variant in self.variants:
+            for one in variant.metrics:
+                samples[self.baseline, one.metric.name] = one.baseline
+                samples[variant.name, one.metric.name] = one.variant
+        told = tuple(({"variant": name, "metric": metric}, value) for (name, metric), value in samples.items())
+        return (Gauge("kubesched_compare_mean", "The mean of a metric over all seeds.", told),)
 
     @property
     def widest(self) -> tuple[float, str]:

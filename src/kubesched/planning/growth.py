@@ -32,6 +32,7 @@ from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.resizing import Resizing
 from kubesched.planning.resting_workloads import Replica, n_replicas, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, gauge
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 MOST_GROWTH = 1000
@@ -113,11 +114,10 @@ class GrowthReport(AnsweredReport):
             "assumptions": list(self.assumptions),
         }
 
-    def to_prometheus(self) -> str:
-        """The text format of metrics."""
-        name = "kubesched_capacity_growth_percent"
-        lines = [f"# HELP {name} How many percent more of it fit at once.", f"# TYPE {name} gauge"]
-        return "\n".join([*lines, f'{name}{{of="{self.what}"}} {_said(self.percent)}']) + "\n"
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        text = "How many percent more of it fit at once."
+        return (gauge("kubesched_capacity_growth_percent", text, float(self.percent), of=self.what),)
 
     def __str__(self) -> str:
         return self.render(Style())

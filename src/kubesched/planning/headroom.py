@@ -82,8 +82,8 @@ def headroom_sets(keep: Sequence[str], objects: Iterable[KubeObject]) -> list[Re
     found: list[ReplicaSet] = []
     for text in keep:
         if text.startswith(SPARE_ONE):
-            raise HeadroomError(f'keep "{text}" is for plan alone; elsewhere, name the room: 20x500m/1Gi')
-        named = [_of_amounts(text)] if _is_of_amounts(text) else _of_file(text, scalable)
+            raise HeadroomError(f'keep "{text}" is not for this command; name the room: 20x500m/1Gi')
+        named = [_of_amounts(text)] if is_of_amounts(text) else _of_file(text, scalable)
         found += [_named(one, len(found) + place) for place, one in enumerate(named)]
     if sum(one.spec.replicas or 0 for one in found) > MOST_PODS:
         raise HeadroomError(f"keep: room for more than {MOST_PODS:,} pods is asked for")
@@ -120,7 +120,7 @@ def told(n_pods: int, n_missing: int) -> Iterator[str]:
         yield f"Room for {n_pods} pods is kept free."
 
 
-def _is_of_amounts(text: str) -> bool:
+def is_of_amounts(text: str) -> bool:
     return _AMOUNTS.fullmatch(text) is not None or _LOOKS_LIKE_AMOUNTS.match(text) is not None
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from kubesched.explanation.layout import readable
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, exposition
 from kubesched.simulator.guesses import check_unguessed
 from kubesched.simulator.report_text import exact_span
 
@@ -99,6 +100,8 @@ class ReportAsPage:
 
         @property
         def assumptions(self) -> tuple[str, ...]: ...
+        @property
+        def gauges(self) -> tuple[Gauge, ...]: ...
 
     def to_page(self) -> ReportPage:
         from kubesched.planning.report_pages import page_of
@@ -108,6 +111,10 @@ class ReportAsPage:
     def to_html(self) -> str:
         """The report as one page that needs nothing else, as `--report` writes it."""
         return self.to_page().to_html()
+
+    def to_prometheus(self) -> str:
+        """The answer in numbers, in the text format of metrics."""
+        return exposition(self.gauges)
 
     def strictly(self) -> Self:
         """The report, if nothing had to be guessed about the cluster. Raises GuessedError, which names each guess."""

@@ -19,6 +19,7 @@ from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.planning.statistics import Share
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, gauge
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_text import readable_span
 
@@ -194,6 +195,16 @@ class OutageReport(AnsweredReport):
             "lossy": self.lossy.count,
             "interval": [low, high],
         }
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        survives = None if self.n_unplayed and self.survives else float(self.survives)
+        missing = tuple(({"case": one.case.name}, float(one.missing)) for one in self.results)
+        return (
+            gauge("kubesched_outage_survives", "Whether every case leaves each workload with its pods.", survives),
+            Gauge("kubesched_outage_missing_pods", "Pods that are not replaced after the failure.", missing),
+            gauge("kubesched_outage_cases_not_simulated", "Cases left out because it was stopped.", self.n_unplayed),
+        )
 
     @property
     def headline(self) -> str:

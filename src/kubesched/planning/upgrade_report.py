@@ -11,6 +11,7 @@ from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance, a
 from kubesched.planning.rolling_upgrade import StuckNode, UpgradeStrategy
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, gauge
 from kubesched.simulator.report_text import readable_span
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -165,6 +166,21 @@ class UpgradeReport(AnsweredReport):
             "tries": [_record(one) for one in (*self.orders, *self.surges)],
             "assumptions": list(self.assumptions),
         }
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        one = self.outcome
+        pool = {"pool": self.pool} if self.pool else {}
+        finishes = None if one.is_stopped else float(one.finishes)
+        return (
+            gauge("kubesched_upgrade_finishes", "Whether the upgrade finishes.", finishes, **pool),
+            gauge("kubesched_upgrade_duration_seconds", "How long it takes.", one.duration_s, **pool),
+            gauge("kubesched_upgrade_moves", "Pods that drains evict.", one.moves, **pool),
+            gauge("kubesched_upgrade_stuck_nodes", "Nodes whose drain does not end in time.", len(one.stuck), **pool),
+            gauge(
+                "kubesched_upgrade_most_pending_pods", "Pods that wait at a time, at most.", one.most_pending, **pool
+            ),
+        )
 
     @property
     def headline(self) -> str:

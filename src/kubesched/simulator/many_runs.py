@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kubesched.k8s.errors import KubeschedError
 
@@ -41,6 +41,36 @@ def spread_over(
     return (work(shared, case) for case in cases)
 
 
+class StayingWorkers(Generic[Shared, Case, Result]):
+    """Processes for work that comes bit by bit: they start when the first work comes, and stay until `close`."""
+
+    def __init__(self, work: Callable[[Shared, Case], Result], shared: Shared, jobs: int) -> None:
+        self._work = work
+        self._shared = shared
+        self._jobs = jobs
+        self._processes: ProcessPoolExecutor | None = None
+
+    def each(self, cases: Sequence[Case]) -> Iterator[Result]:
+        """In the order of the cases. Who stops listening needs no more of them: what has not begun is not done."""
+        if self._processes is None:
+            packed = _packed((self._work, self._shared))
+            self._processes = _started(packed, self._jobs)
+        with _interrupts_blocked():
+            futures = [self._processes.submit(_work_on, case) for case in cases]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def close(self) -> None:
+        """What is under way is waited for."""
+        if self._processes is not None:
+            self._processes.shutdown(cancel_futures=True)
+            self._processes = None
+
+
 def _packed(item: object) -> bytes:
     try:
         return pickle.dumps(item)
@@ -55,11 +85,14 @@ _task: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 
 def _in_processes(packed: bytes, cases: Sequence[Any], jobs: int) -> Iterator[Any]:
-    context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_take_up, initargs=(packed,)) as processes:
+    with _started(packed, jobs) as processes:
         with _interrupts_blocked():
             results = processes.map(_work_on, cases)
         yield from results
+
+
+def _started(packed: bytes, jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_take_up, initargs=(packed,))
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import Assembly, assemble, plugins_from_classes
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, exposition
 from kubesched.simulator.library import checked_input, span_option
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
@@ -252,6 +253,13 @@ class SweepReport:
             },
             "runs": self.runs.to_rows(),
         }
+
+    def to_prometheus(self) -> str:
+        """The text format of metrics."""
+        pending = tuple(
+            ({"configuration": one.configuration, "seed": str(one.seed)}, float(one.pending)) for one in self.outcomes
+        )
+        return exposition([Gauge("kubesched_sweep_pending_pods", "Pods without a node in the end.", pending)])
 
     def render(self, style: Style) -> str:
         first = style.painted(Tone.GOOD if self.places_all else Tone.BAD, self.headline)

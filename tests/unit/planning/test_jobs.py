@@ -43,3 +43,28 @@ def test_several_processes_give_the_bytes_of_one(question: str) -> None:
         for jobs in ("1", "3")
     )
     assert alone.stdout and (alone.exit_code, alone.stdout) == (together.exit_code, together.stdout), together.output
+
+
+def test_a_plan_of_several_processes_has_the_bytes_of_one() -> None:
+    shapes = [{"name": "m", "allocatable": {"cpu": 4, "memory": "16Gi", "pods": 110}, "offers": [{"price": 0.2}]}]
+    catalogue = {"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "currency": "USD", "shapes": shapes}
+    Path("catalogue.json").write_text(json.dumps(catalogue))
+    new = workload("Deployment", "new", "1500m", [], replicas=20)
+    Path("new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": new}))
+    asked = [
+        "plan",
+        "-f",
+        "cluster.json",
+        "-f",
+        "new.json",
+        "--catalogue",
+        "catalogue.json",
+        "--seeds",
+        "2",
+        "-o",
+        "json",
+    ]
+    alone, together = (
+        CliRunner().invoke(main, [*asked, "--jobs", jobs], catch_exceptions=False) for jobs in ("1", "3")
+    )
+    assert alone.stdout and (alone.exit_code, alone.stdout) == (0, together.stdout), together.output

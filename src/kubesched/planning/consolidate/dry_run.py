@@ -20,6 +20,7 @@ from kubesched.planning.headroom import is_headroom
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge
 from kubesched.simulator.trial import LoadedWorld
 
 INT, TEXT = ColumnKind.INT64, ColumnKind.UTF8
@@ -69,6 +70,11 @@ class DryRunReport(AnsweredReport):
     @property
     def headline(self) -> str:
         return _headline(self.nodes[0]) if len(self.nodes) == 1 else _headlines(self.nodes)
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        can_go = tuple(({"node": one.node}, float(one.can_go)) for one in self.nodes)
+        return (Gauge("kubesched_consolidate_can_go", "Whether the node could go.", can_go),)
 
     @property
     def tables(self) -> dict[str, ColumnTable]:

@@ -17,6 +17,7 @@ from kubesched.planning.consolidate.timeline import StepTimeline
 from kubesched.planning.provenance import UNASKED, AnsweredReport, Provenance
 from kubesched.planning.several_runs import RunVerdicts
 from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, gauge
 from kubesched.simulator.report_text import readable_span
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
@@ -213,6 +214,17 @@ class ConsolidationReport(AnsweredReport):
             "waited": list(step.waited),
             "lost": list(step.lost),
         }
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        currency = {"currency": self.currency or "nodes"}
+        return (
+            gauge("kubesched_consolidate_nodes", "Nodes now.", self.n_nodes),
+            gauge("kubesched_consolidate_removable_nodes", "Nodes that can go.", len(self.removed)),
+            gauge("kubesched_consolidate_evictions", "Pods that have to move for it.", self.evictions),
+            gauge("kubesched_consolidate_saving", "What that saves an hour.", self.saving / NANOS, **currency),
+            gauge("kubesched_consolidate_cost", "What the nodes cost an hour now.", self.cost / NANOS, **currency),
+        )
 
     @property
     def headline(self) -> str:

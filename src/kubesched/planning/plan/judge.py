@@ -8,9 +8,10 @@ if the plan is to survive failures, after every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.new_nodes import daemon_on, node_from_offer, sample_node
 from kubesched.planning.plan.request import LATER, PlannedWorld
 from kubesched.planning.spare_one import homeless, losses
+from kubesched.simulator.many_runs import StayingWorkers
 from kubesched.simulator.settling import Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
@@ -71,8 +73,22 @@ class MixJudge:
         arrival: str = "together",
         headroom_percent: int = 0,
         ghosts: Iterable[int] = (),
+        jobs: int = 1,
     ) -> None:
-        """`ghosts` are options of which a cordoned node stands by: empty, and a domain of every spread constraint."""
+        """`ghosts` are options of which a cordoned node stands by: empty, and a domain of every spread constraint. In
+        `jobs` processes, other seeds and orders are tried at a time; what is said is the same."""
+        excused, ghosts = tuple(excused), tuple(ghosts)
+        self._asked = {
+            "excused": excused,
+            "seeds": tuple(seeds),
+            "orders": orders,
+            "survive": survive,
+            "priority_at_least": priority_at_least,
+            "arrival": arrival,
+            "headroom_percent": headroom_percent,
+            "ghosts": ghosts,
+        }
+        self._workers = StayingWorkers(_tried_elsewhere, self, jobs) if jobs > 1 else None
         self._planned = planned
         self._world = planned.world
         self._waiting = frozenset(planned.world.pending)
@@ -92,6 +108,15 @@ class MixJudge:
         self.n_trials = 0
         self.watch: Callable[[], None] = lambda: None
         """Called before every trial; what it raises ends the search."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, where it remembers nothing."""
+        return _judge_of, (self._planned, self._asked)
+
+    def close(self) -> None:
+        """The other processes end."""
+        if self._workers is not None:
+            self._workers.close()
 
     def verdict(self, mix: Mix) -> MixVerdict:
         known = self._known.get(mix)
@@ -146,19 +171,35 @@ class MixJudge:
     def _ask(self, mix: Mix) -> MixVerdict:
         """The circumstances that refused a mix last are the first to be asked about the next one."""
         found: dict[tuple[int, int], MixVerdict] = {}
-        for circumstances in list(self._asked_in_turn):
-            seed, order = circumstances
-            verdict = found[circumstances] = self.try_once(mix, self._arrival, seed, order)
+        in_turn = list(self._asked_in_turn)
+        for circumstances, verdict in zip(in_turn, self._tried(mix, in_turn), strict=True):
+            found[circumstances] = verdict
             if not verdict.is_yes:
                 self._asked_in_turn.remove(circumstances)
                 self._asked_in_turn.insert(0, circumstances)
                 return verdict
         return found[self._seeds[0], 0]
 
+    def _tried(self, mix: Mix, circumstances: Sequence[tuple[int, int]]) -> Iterator[MixVerdict]:
+        """The first here, which mostly says no if any does; the others in other processes, if there are some."""
+        for place, (seed, order) in enumerate(circumstances):
+            if place and self._workers is not None:
+                break
+            yield self.try_once(mix, self._arrival, seed, order)
+        else:
+            return
+        joining = self._joins(mix, self._arrival)
+        for verdict in self._workers.each([(mix, joining, seed, order) for seed, order in circumstances[1:]]):
+            self.watch()
+            self.n_trials += 1
+            yield verdict
+
     def try_once(self, mix: Mix, arrival: str, seed: int | None = None, order: int = 0) -> MixVerdict:
         self.watch()
         self.n_trials += 1
-        seed = self._seeds[0] if seed is None else seed
+        return self.try_joining(mix, self._joins(mix, arrival), self._seeds[0] if seed is None else seed, order)
+
+    def try_joining(self, mix: Mix, joining: Joining, seed: int, order: int) -> MixVerdict:
         with self._world.trial() as trial:
             trial.reseed(seed)
             trial.reorder_pending(self.arrivals(order))
@@ -166,7 +207,6 @@ class MixJudge:
                 trial.cordon(trial.add_node(sample_node(self._planned.options[option], number)[0]))
             nodes: dict[str, int] = {}
             preempted: list[PodKey] = []
-            joining = self._joins(mix, arrival)
             n_first = joining.n_first
             for option, number in self._planned.numbered(joining.options):
                 nodes[self._add_node(trial, option, number)] = option
@@ -211,6 +251,14 @@ class MixJudge:
         info = self._world.cluster.find_pod(key)
         least = self._priority_at_least
         return least is None or info is None or info.priority >= least
+
+
+def _judge_of(planned: PlannedWorld, asked: Mapping[str, Any]) -> MixJudge:
+    return MixJudge(planned, **asked)
+
+
+def _tried_elsewhere(judge: MixJudge, case: tuple[Mix, Joining, int, int]) -> MixVerdict:
+    return judge.try_joining(*case)
 
 
 def _waves(world: LoadedWorld) -> dict[PodKey, int]:

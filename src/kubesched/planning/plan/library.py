@@ -45,6 +45,7 @@ def plan(
     seeds: int = 1,
     orders: int = 5,
     time_limit_s: float = 60.0,
+    jobs: int = 1,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
@@ -58,7 +59,7 @@ def plan(
     without a node may, or may not, go to. With `fill="in-turn"`, some nodes get soft taints, so that the scheduler
     fills the others first. With `arrival="later"`, nodes join one by one while the pods wait; with `"rest-later"`, some
     are there before the pods. With `follow_weights`, machines come of the heaviest NodePool that has one for a pod.
-    With `ideal`, packing alone counts, not the scheduler's verdict.
+    With `ideal`, packing alone counts, not the scheduler's verdict. `jobs` is a number of processes.
     """
     request = PlanRequest(
         objective=objective,
@@ -91,4 +92,4 @@ def plan(
         found = catalogue if isinstance(catalogue, Catalogue) else read_catalogue(str(catalogue))
     asked = fresh_cluster(cluster, config, plugins)
     found = beside_cluster(found, asked.given.node_makers)
-    return Planner(asked.given, found, request, asked.config, asked.registry).plan()
+    return Planner(asked.given, found, request, asked.config, asked.registry, jobs=jobs).plan()

@@ -105,7 +105,9 @@ class Planner:
         config: KubeSchedulerConfiguration,
         registry: Registry | None = None,
         watch: PlanWatch | None = None,
+        jobs: int = 1,
     ) -> None:
+        """Seeds and orders are tried in so many processes (`jobs`); the plan is the same."""
         if not request.from_scratch and not any(isinstance(item, Node) for item in given.objects):
             raise PlanError("there are no nodes; --from-scratch plans a cluster that has none yet")
         self._given = given
@@ -113,6 +115,7 @@ class Planner:
         self._request = request
         self._config = config
         self._registry = registry
+        self._jobs = jobs
         self._watch = watch or PlanWatch(request.time_limit_s)
         nodes = () if request.from_scratch else (item for item in given.objects if isinstance(item, Node))
         self._options, self._n_unpriced = buyable_options(catalogue.beside(nodes), request)
@@ -150,7 +153,8 @@ class Planner:
     def _asked_again(self, request: PlanRequest, config: KubeSchedulerConfiguration | None = None) -> PlanReport:
         limit_s = max(1.0, self._watch.left_s / 2)
         watch = PlanWatch(limit_s, self._watch.clock, self._watch.is_interrupted, is_strict=True)
-        return Planner(self._given, self._catalogue, request, config or self._config, self._registry, watch)._plan()
+        asked = (self._given, self._catalogue, request, config or self._config, self._registry, watch, self._jobs)
+        return Planner(*asked)._plan()
 
     def _plan(self) -> PlanReport:
         request = self._request
@@ -183,7 +187,11 @@ class Planner:
             return finished_report(facts, "no", stopped=self._watch.stopped)
         if request.ideal:
             return self._packed(facts)
-        return _Verified(facts, self._watch, self._config).report()
+        verified = _Verified(facts, self._watch, self._config, self._jobs)
+        try:
+            return verified.report()
+        finally:
+            verified.close()
 
     def _packed(self, facts: PlanFacts) -> PlanReport:
         """By packing alone."""
@@ -272,7 +280,7 @@ def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing
 class _Verified:
     """A plan that the scheduler judges."""
 
-    def __init__(self, facts: PlanFacts, watch: PlanWatch, config: KubeSchedulerConfiguration) -> None:
+    def __init__(self, facts: PlanFacts, watch: PlanWatch, config: KubeSchedulerConfiguration, jobs: int) -> None:
         self._facts = facts
         self._problem: ReadProblem = facts.problem
         self._planned: PlannedWorld = facts.planned
@@ -295,7 +303,9 @@ class _Verified:
             ghosts=[n for one in self._model.options for n in one.members if not facts.planned.turn_of(n)]
             if request.spread == "intent"
             else (),
+            jobs=jobs,
         )
+        self.close = self._judge.close
         self._bound, self._kind = aggregate_bound(self._model), "aggregate"
         self._search = MixSearch(
             self._model,

@@ -15,6 +15,7 @@ from kubesched.planning.catalogue import CATALOGUE_VERSION, HOURS_A_MONTH, NANOS
 from kubesched.planning.html_report import ReportAsPage
 from kubesched.planning.plan.reading import Unplaceable
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
+from kubesched.simulator.gauges import Gauge, gauge
 
 PROVEN = "proven"
 EXHAUSTED = "exhausted"
@@ -116,6 +117,25 @@ class PlanReport(ReportAsPage):
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
     new_objects: tuple[KubeObject, ...] = field(default=(), repr=False)
     """The nodes to buy, and what comes with them, as manifests."""
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        is_yes = self.answer == "yes"
+        by = {"objective": self.objective, **({"currency": self.currency} if self.objective == "cost" else {})}
+        unit = NANOS if self.objective == "cost" else 1
+        answer = None if self.answer == "undecided" else float(is_yes)
+        return (
+            gauge("kubesched_plan_places_all", "Whether there is a plan that places every pod.", answer),
+            gauge("kubesched_plan_new_nodes", "Nodes to buy.", self.n_nodes if is_yes else None),
+            gauge(
+                "kubesched_plan_cost",
+                "What they cost an hour, or their number.",
+                self.cost / unit if is_yes else None,
+                **by,
+            ),
+            gauge("kubesched_plan_bound", "No plan is cheaper.", self.bound / unit if is_yes else None, **by),
+            gauge("kubesched_plan_unplaced_pods", "Pods without a node even so.", len(self.pending)),
+        )
 
     @property
     def gap(self) -> float:
