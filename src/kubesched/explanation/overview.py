@@ -56,8 +56,20 @@ class GroupedPods:
     cause: Cause
     pods: tuple[str, ...]
 
+    @property
+    def sentence(self) -> str:
+        """What stands in the way, as it is said of so many."""
+        return told_of(len(self.pods), self.cause)
+
     def to_dict(self) -> dict[str, Any]:
         return {"count": len(self.pods), "pods": list(self.pods), "cause": self.cause.to_dict()}
+
+
+def told_of(n_pods: int, cause: Cause) -> str:
+    own, alone = "its ", "; by itself it fits"
+    if n_pods == 1 or not cause.text.startswith(own):
+        return cause.sentence
+    return f"their {cause.sentence.removeprefix(own)}".replace(alone, "; each by itself fits")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,10 +116,10 @@ class PodsOverview:
         main = stuck[0]
         state = f"{self.subject}: {n_stuck} of {counted(n_all, 'pod')} {_is(n_stuck)} pending"
         if len(stuck) == 1:
-            return f"{state}: {main.cause.sentence}"
+            return f"{state}: {main.sentence}"
         if len(main.pods) == 1:
             return f"{state}, each for a reason of its own. {main.pods[0]}: {main.cause.sentence}"
-        return f"{state}, for {len(stuck)} reasons, most often ({len(main.pods)} pods): {main.cause.sentence}"
+        return f"{state}, for {len(stuck)} reasons, most often ({len(main.pods)} pods): {main.sentence}"
 
     @property
     def is_refusal(self) -> bool:
@@ -137,7 +149,7 @@ class PodsOverview:
 
     def _repr_html_(self) -> str:
         """As notebooks show it."""
-        rows = [(len(group.pods), listed(group.pods, HTML_NAMES), group.cause.sentence) for group in self.groups]
+        rows = [(len(group.pods), listed(group.pods, HTML_NAMES), group.sentence) for group in self.groups]
         return block(
             paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
             html_table(["pods", "which", "what stands in their way"], rows),
@@ -145,12 +157,13 @@ class PodsOverview:
         )
 
     def _first_line(self, style: Style) -> str:
-        stuck = (group.cause for group in self.groups if group.cause.kind is not CauseKind.FITS)
+        main = next((group for group in self.groups if group.cause.kind is not CauseKind.FITS), None)
         is_missing = self.n_missing or not (self.n_placed or self.groups)
-        main = (self.missing if is_missing else None) or next(stuck, None)
+        if is_missing and self.missing is not None:
+            return style.first_line(self.headline, Tone.BAD, self.missing.sentence, self.missing.nodes)
         if main is None:
             return style.painted(Tone.STRONG if self.n_missing else Tone.GOOD, self.headline)
-        return style.first_line(self.headline, Tone.BAD, main.sentence, main.nodes)
+        return style.first_line(self.headline, Tone.BAD, main.sentence, main.cause.nodes)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -418,7 +431,7 @@ def _used(cluster: Cluster, row: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _cause_table(rows: Sequence[tuple[int, Sequence[str], Cause]], style: Style) -> list[str]:
-    return _text_table([(n, pods, cause.sentence) for n, pods, cause in rows], style)
+    return _text_table([(n, pods, told_of(n, cause)) for n, pods, cause in rows], style)
 
 
 def _text_table(rows: Sequence[tuple[int, Sequence[str], str]], style: Style) -> list[str]:

@@ -126,9 +126,7 @@ class PodGroupExplanation:
     def headline(self) -> str:
         subject, needs = f"PodGroup {self.key}", self.pod_group.min_count
         if self.gate:
-            do = "does" if needs - self.n_pods == 1 else "do"
-            missing = f"{needs - self.n_pods} of the {counted(needs, 'pod')} that it needs {do} not exist"
-            return f"{subject} waits: {missing if needs > self.n_pods else self.gate}."
+            return f"{subject} waits: {self._who_is_missing if needs > self.n_pods else self.gate}."
         if not self.n_tried:
             return f"{subject}: no pod is pending; {counted(self.n_scheduled, 'pod')} have a node."
         if self.problem:
@@ -138,7 +136,8 @@ class PodGroupExplanation:
         if self.is_complete:
             return f"{subject} is complete; {self._of_those_that_come_later(nearest, where)}"
         if self.chosen is not None:
-            rest = "" if nearest.n_fitting >= self.n_tried else f", {self.n_tried - nearest.n_fitting} do not"
+            left = self.n_tried - nearest.n_fitting
+            rest = f", {left} {'does' if left == 1 else 'do'} not" if left > 0 else ""
             return f"{subject} fits: {nearest.n_fitting} of {counted(self.n_tried, 'pod')} find a node{where}{rest}."
         if self.victims:
             names = [f"{victim.key} on {victim.node_name}" for victim in self.victims[:VICTIMS_NAMED]]
@@ -149,6 +148,15 @@ class PodGroupExplanation:
         short = f"{nearest.n_fitting} of the {counted(self.n_missing, 'pod')} that it needs {find} a node"
         came = f"the nearest placement is {self._label(nearest)}, where " if nearest.name else ""
         return f"{subject} waits: {came}{short}; {nearest.first_missing} does not: {nearest.reason}"
+
+    @property
+    def _who_is_missing(self) -> str:
+        needs, n_missing = self.pod_group.min_count, self.pod_group.min_count - self.n_pods
+        if needs > 1 and not self.n_pods:
+            return f"none of the {needs} pods that it needs exists"
+        return (
+            f"{n_missing} of the {counted(needs, 'pod')} that it needs {'does' if n_missing == 1 else 'do'} not exist"
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -403,7 +411,7 @@ def _tried(
     generated = generate(cluster, scheduler.profile, group)
     about = (base.key, base.pod_group, base.n_pods, base.n_scheduled, base.n_tried)
     if not generated.status.is_success:
-        problem = PodGroupExplanation(*about, problem=generated.status.message)
+        problem = PodGroupExplanation(*about, problem=_why_nowhere(cluster, base.pod_group, generated.status))
         if not has_changes or not generated.status.is_rejected:
             return problem
         return replace(problem, changes=changes_without_topology(cluster, scheduler, base.pod_group, pods))
@@ -431,6 +439,14 @@ def _tried(
     others = sorted((one for one in generated.placements if one is not placement), key=lambda one: -len(one.rows))
     changes = changes_for_group(cluster, scheduler, base.pod_group, pods, placement, n_missing, lacked, others)
     return replace(explained, changes=changes)
+
+
+def _why_nowhere(cluster: Cluster, pod_group: PodGroup, status: Status) -> str:
+    """Why there is no placement: in the scheduler's words, and with the label that no node has."""
+    key, nodes = pod_group.topology_key, cluster.table.nodes
+    if not status.is_rejected or not key or any(key in node.labels for node in nodes):
+        return status.message
+    return f"{status.message}: {f'no node has the label {key}' if nodes else 'there are no nodes'}"
 
 
 def _victims(

@@ -67,7 +67,7 @@ def _pods(n: int, **spec: Any) -> list[dict[str, Any]]:
         ),
         pytest.param(
             [_node("n"), _group(2), *_pods(3)],
-            "PodGroup default/g fits: 2 of 3 pods find a node, 1 do not.",
+            "PodGroup default/g fits: 2 of 3 pods find a node, 1 does not.",
             False,
             id="fits in part",
         ),
@@ -80,9 +80,15 @@ def _pods(n: int, **spec: Any) -> list[dict[str, Any]]:
         ),
         pytest.param(
             [_node("n"), _group(2, rack=True), *_pods(2)],
-            "PodGroup default/g waits: no feasible placements found.",
+            "PodGroup default/g waits: no feasible placements found: no node has the label rack.",
             True,
             id="no node has the label",
+        ),
+        pytest.param(
+            [_group(2, rack=True), *_pods(2)],
+            "PodGroup default/g waits: no feasible placements found: there are no nodes.",
+            True,
+            id="no nodes",
         ),
         pytest.param(
             [_node("n"), _group(2), *_pods(2, nodeName="n")],
@@ -247,6 +253,22 @@ def test_a_pod_that_waits_with_its_group_says_so(objects: list[dict[str, Any]], 
     explanation = kubesched.explain(objects, "p0")
     assert explanation.headline == headline
     assert (explanation.report()["cause"]["kind"] == "pod-group") == ("PodGroup" in headline)
+
+
+def test_of_several_pods_that_wait_with_their_group_it_is_said_in_the_plural() -> None:
+    overview = kubesched.explain(_TOO_LARGE, "namespace/default")
+    assert overview.headline == (
+        "Namespace default: 3 of 3 pods are pending: their PodGroup g waits: 2 of the 3 pods that it needs find a "
+        "node; p2 does not: 0/1 nodes are available: 1 Insufficient cpu. See kubesched explain default/podgroup/g for "
+        "what would make it fit; each by itself fits on 1 of 1 node and would go to n."
+    )
+    assert "their PodGroup g waits" in " ".join(str(overview).split("WHY")[1].split())
+
+
+def test_a_gang_without_any_pod_says_so() -> None:
+    assert kubesched.explain([_node("n"), _group(3)], "podgroup/g").headline == (
+        "PodGroup default/g waits: none of the 3 pods that it needs exists."
+    )
 
 
 def _bound(pod: dict[str, Any]) -> dict[str, Any]:
