@@ -1,4 +1,4 @@
-"""What is told of a gang that is kept off nodes, or held back, which have room for it; and that it is tried out."""
+"""What is told of a gang that is kept off nodes which have room for it, or held back; and that it is tried out."""
 
 from __future__ import annotations
 
@@ -28,6 +28,37 @@ def _with_port(n: int) -> list[dict[str, Any]]:
     for pod in pods:
         pod["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
     return pods
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def _in_zone(name: str, zone: str, cpu: str = "4", **labels: str) -> dict[str, Any]:
+    return _node(name, cpu, **labels, **{ZONE: zone})
+
+
+def _with_volumes(n: int, *zones: str) -> list[dict[str, Any]]:
+    """Pods, each with a claim that is bound to a volume of a zone: of the last one, if there are more pods."""
+    objects = []
+    for at, pod in enumerate(copy.deepcopy(_pods(n))):
+        zone = zones[min(at, len(zones) - 1)]
+        pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": f"c{at}"}}]
+        term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+        claim = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": f"c{at}"}
+        volume = {"claimRef": claim, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
+        bound = {"pv.kubernetes.io/bind-completed": "yes"}
+        objects += [
+            pod,
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"v{at}"}, "spec": volume},
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"c{at}", "annotations": bound},
+                "spec": {"volumeName": f"v{at}"},
+                "status": {"phase": "Bound"},
+            },
+        ]
+    return objects
 
 
 @pytest.mark.parametrize(
@@ -100,10 +131,54 @@ def _with_port(n: int) -> list[dict[str, Any]]:
         pytest.param(
             [_node("a", "1"), _group(2), *_pods(2, schedulingGates=[{"name": "quota"}])], [], id="gated, and no room"
         ),
+        pytest.param(
+            [_in_zone("n1", "a"), _in_zone("n2", "b", "1"), _group(3), *_with_volumes(3, "b")],
+            [
+                f"add 2 nodes like n2 (1 cpu, 8Gi memory each) with {ZONE}=b, where volumes of the pods are",
+                f"move the volumes v0, v1 and v2 from {ZONE}=b to a",
+                "lower the cpu request of each pod from 1 to 300m",
+                "lower minCount from 3 to 1",
+            ],
+            id="volumes in another zone",
+        ),
+        pytest.param(
+            [_in_zone("n1", "a"), _group(3), *_with_volumes(3, "b")],
+            [
+                f"add a node like n1 (4 cpu, 8Gi memory) with {ZONE}=b, where volumes of the pods are",
+                f"move the volumes v0, v1 and v2 from {ZONE}=b to a",
+            ],
+            id="volumes in a zone without nodes",
+        ),
+        pytest.param(
+            [_in_zone("n1", "a"), _group(2), *_with_volumes(2, "a", "b")],
+            [
+                f"add a node like n1 (4 cpu, 8Gi memory) with {ZONE}=b, where volumes of the pods are",
+                f"move the volume v1 from {ZONE}=b to a",
+                "lower minCount from 2 to 1",
+            ],
+            id="volumes in two zones, one without nodes",
+        ),
+        pytest.param(
+            [
+                _in_zone("n1", "a", rack="r"),
+                _in_zone("n2", "b", "1", rack="s"),
+                _in_zone("n3", "b", "1", rack="t"),
+                _group(3, rack=True),
+                *_with_volumes(3, "b"),
+            ],
+            [
+                f"add 2 nodes like n2 (1 cpu, 8Gi memory each) with {ZONE}=b, where volumes of the pods are",
+                f"move the volumes v0, v1 and v2 from {ZONE}=b to a",
+                "lower the cpu request of each pod from 1 to 300m",
+                "lower minCount from 3 to 1",
+            ],
+            id="volumes in another zone than the rack with room",
+        ),
     ],
 )
 def test_what_keeps_a_gang_off_is_told_with_what_to_do(objects: list[dict[str, Any]], told: list[str]) -> None:
     found = kubesched.explain(objects, "podgroup/g")
     assert [change["description"] for change in found.to_dict()["changes"]] == told
-    assert all(line in str(found) for line in told)
+    text = " ".join(str(found).split())
+    assert all(line in text for line in told)
     assert found.to_dict()["fits"] is False

@@ -14,12 +14,15 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubesched.explanation.changes.adding import empty_copy, machine_size, taken_by_daemons, unused_names
-from kubesched.explanation.changes.opening_for_groups import labelled_for_topology, openings
+from kubesched.explanation.changes.opening_for_groups import labelled, labelled_for_topology, openings
 from kubesched.explanation.changes.requests import lower_request, reluctance_to_lose
+from kubesched.explanation.changes.volumes_of_groups import places_of_volumes
 from kubesched.explanation.changes.what_if import ChangeKind, CreateNode, Reluctance, carry_out, patched
+from kubesched.explanation.findings.volumes import Place, meets, place_text
 from kubesched.explanation.layout import counted, exact_and_readable
 from kubesched.framework.groups import GroupCycle, Placement
 from kubesched.framework.pod_info import PodInfo
@@ -73,7 +76,7 @@ def changes_for_group(
     what_if = _WhatIf(cluster, scheduler, group, pods, nearest.name)
     found = [
         *(_fewer_per_pod(what_if, resource) for resource in lacked),
-        _more_nodes(what_if, nearest, n_missing),
+        _nodes_for_volumes(what_if, (nearest, *others)) or _more_nodes(what_if, nearest, n_missing),
         _no_topology(what_if),
         _smaller_gang(what_if, n_missing),
         *_openings(what_if, (nearest, *others)),
@@ -162,7 +165,7 @@ class _WhatIf:
         self._within = placement
         self.placement = placement or ""
 
-    def within(self, placement: str) -> _WhatIf:
+    def within(self, placement: str | None) -> _WhatIf:
         return _WhatIf(self.cluster, self._scheduler, self.group, self.pods, placement)
 
     def fits_after(self, change: Callable[[UndoLog], None], more: Sequence[PodInfo] = ()) -> bool:
@@ -212,21 +215,41 @@ def _fewer_per_pod(what_if: _WhatIf, resource: str) -> GroupChange | None:
     return GroupChange(ChangeKind.REQUESTS, told, what_if.placement, cost, reluctance_to_lose(cut))
 
 
-def _more_nodes(what_if: _WhatIf, nearest: Placement, n_missing: int) -> GroupChange | None:
-    """Copies of a node of the nearest placement: of the kind of which fewest are needed, the smallest of these."""
+def _nodes_for_volumes(what_if: _WhatIf, placements: Sequence[Placement]) -> GroupChange | None:
+    """Nodes where the volumes are, if not all nodes are there: like one that is, or, where none is, with its labels."""
+    nodes, key = what_if.cluster.table.nodes, what_if.group.topology_key
+    most = max(what_if.group.min_count, 1)
+    for place in places_of_volumes(what_if.cluster, what_if.pods):
+        is_there = np.array([meets(place, node) for node in nodes], dtype=bool)
+        if is_there.all():
+            continue
+        there = [Placement(one.name, one.rows[is_there[one.rows]]) for one in placements if is_there[one.rows].any()]
+        for placement in there[:_MOST_PLACEMENTS]:
+            if (found := _more_nodes(what_if.within(placement.name), placement, most, place)) is not None:
+                return found
+        if not there and (not key or key in dict(place)):
+            models = Placement("", what_if.cluster.rows_in_order)
+            if (found := _more_nodes(what_if.within(None), models, most, place)) is not None:
+                return found
+    return None
+
+
+def _more_nodes(what_if: _WhatIf, models: Placement, n_missing: int, place: Place = ()) -> GroupChange | None:
+    """Copies of one of these nodes, in this place: of the kind of which fewest are needed, the smallest of these."""
     cluster = what_if.cluster
     best: tuple[int, int] | None = None
-    for row in islice(_shapes(cluster, nearest), _MOST_SHAPES):
+    for row in islice(_shapes(cluster, models), _MOST_SHAPES):
         most = min(n_missing, _MOST_NODES) if best is None else best[0] - 1
-        fewest = what_if.fewest(most, partial(_adding, cluster, row))
+        fewest = what_if.fewest(most, partial(_adding, cluster, row, place))
         best = best if fewest is None else (fewest, row)
     if best is None:
         return None
     n, model = best
     nodes = "a node" if n == 1 else f"{n} nodes"
     told = f"add {nodes} like {cluster.table.names[model]} ({machine_size(cluster, model)}{' each' if n > 1 else ''})"
+    where = f" with {place_text(place)}, where volumes of the pods are" if place else ""
     cost = f"costs {counted(n, 'more node')}"
-    return GroupChange(ChangeKind.ADD_NODE, told, what_if.placement, cost, Reluctance.OTHERS)
+    return GroupChange(ChangeKind.ADD_NODE, told + where, what_if.placement, cost, Reluctance.OTHERS)
 
 
 def _shapes(cluster: Cluster, placement: Placement) -> Iterator[int]:
@@ -240,8 +263,9 @@ def _shapes(cluster: Cluster, placement: Placement) -> Iterator[int]:
             yield row
 
 
-def _adding(cluster: Cluster, row: int, n: int) -> Callable[[UndoLog], None]:
-    model, taken = cluster.table.nodes[row], taken_by_daemons(cluster, row)
+def _adding(cluster: Cluster, row: int, place: Place, n: int) -> Callable[[UndoLog], None]:
+    node, taken = cluster.table.nodes[row], taken_by_daemons(cluster, row)
+    model = node if meets(place, node) else labelled(node, {key: values[0] for key, values in place})
     names = list(islice(unused_names(cluster), n))
 
     def add(changes: UndoLog) -> None:

@@ -1,4 +1,5 @@
-"""What would let a pod group onto nodes that have room for it and keep it off: by taints, cordons, labels, host ports.
+"""What would let a pod group onto nodes that have room for it and keep it off: by taints, cordons, labels, host ports;
+or are not where its volumes are.
 
 Each is told only if the group fits with it, tried out as `for_groups` does.
 """
@@ -8,43 +9,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
 
 from msgspec.structs import replace
 
-from kubesched.explanation.changes.what_if import ChangeKind, PatchOperation, Reluctance, append, patched, remove
+from kubesched.explanation.changes.volumes_of_groups import move_volumes
+from kubesched.explanation.changes.what_if import (
+    ChangeKind,
+    GroupWhatIf,
+    Opening,
+    PatchOperation,
+    Reluctance,
+    append,
+    patched,
+    remove,
+)
 from kubesched.explanation.findings.taints import taint_text, untolerated
 from kubesched.explanation.layout import all_of, counted
 from kubesched.framework.groups import Placement
-from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod, Taint
 from kubesched.k8s.model.selectors import HOSTNAME_LABEL
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
-from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.undo import UndoLog
 
 _MOST_TAINTS = 6
 _NAMES_SHOWN = 3
 _NODE_LIFECYCLE = "node.kubernetes.io/"
 
-Opening = tuple[ChangeKind, str, str, Reluctance]
-"""(kind, what to do, what it costs, how reluctantly)"""
-
-
-class GroupWhatIf(Protocol):
-    """Questions about one group, in the placement where it came nearest."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def pods(self) -> Sequence[PodInfo]: ...
-    def fits_after(self, change: Callable[[UndoLog], None]) -> bool: ...
-    def fewest(self, most: int, change_by: Callable[[int], Callable[[UndoLog], None]]) -> int | None: ...
-
 
 def openings(what_if: GroupWhatIf, nearest: Placement) -> Iterator[Opening]:
     nodes = [what_if.cluster.table.nodes[row] for row in nearest.rows.tolist()]
-    for propose in (_toleration, _uncordoning, _labelling):
+    for propose in (_toleration, _uncordoning, _labelling, move_volumes):
         if (found := propose(what_if, nodes)) is not None:
             yield found
     for propose_for_pods in (_without_selector, _without_host_ports):
@@ -122,7 +116,7 @@ def _labelling(what_if: GroupWhatIf, nodes: Sequence[Node]) -> Opening | None:
     lacking = sorted((node for node in nodes if not selector.items() <= node.labels.items()), key=lambda one: one.name)
 
     def label(n: int) -> Callable[[UndoLog], None]:
-        return partial(_put_nodes, [_labelled(node, selector) for node in lacking[:n]])
+        return partial(_put_nodes, [labelled(node, selector) for node in lacking[:n]])
 
     n = what_if.fewest(len(lacking), label)
     if n is None:
@@ -137,7 +131,7 @@ def labelled_for_topology(what_if: GroupWhatIf, key: str, nodes: Sequence[Node])
     lacking = sorted((node for node in nodes if key not in node.labels), key=lambda node: node.name)
 
     def label(n: int) -> Callable[[UndoLog], None]:
-        return partial(_put_nodes, [_labelled(node, {key: "one"}) for node in lacking[:n]])
+        return partial(_put_nodes, [labelled(node, {key: "one"}) for node in lacking[:n]])
 
     n = what_if.fewest(len(lacking), label)
     if n is None:
@@ -146,7 +140,7 @@ def labelled_for_topology(what_if: GroupWhatIf, key: str, nodes: Sequence[Node])
     return ChangeKind.LABEL_NODE, f"label {_named(lacking[:n])} with one value of {key}", cost, _OTHERS
 
 
-def _labelled(node: Node, labels: dict[str, str]) -> Node:
+def labelled(node: Node, labels: dict[str, str]) -> Node:
     return replace(node, metadata=replace(node.metadata, labels={**node.labels, **labels}))
 
 

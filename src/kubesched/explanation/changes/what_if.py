@@ -12,13 +12,13 @@ Next: `search`, which looks for changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -127,6 +127,7 @@ class ChangeKind(Enum):
     LABEL_NODE = "label-node"
     ADD_NODE = "add-node"
     RELAX = "relax"
+    MOVE_VOLUMES = "move-volumes"
     COMBINED = "combined"
     TOLERATE = "tolerate"
     PRIORITY = "raise-priority"
@@ -367,3 +368,21 @@ class Situation:
 
     def name(self, row: int) -> str:
         return self.cluster.table.names[row]
+
+
+# -- of pod groups -----------------------------------------------------------------------------------------------------
+
+
+Opening = tuple[ChangeKind, str, str, Reluctance]
+"""(kind, what to do, what it costs, how reluctantly)"""
+
+
+class GroupWhatIf(Protocol):
+    """Questions about one group, in the placement where it came nearest."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def pods(self) -> Sequence[PodInfo]: ...
+    def fits_after(self, change: Callable[[UndoLog], None]) -> bool: ...
+    def fewest(self, most: int, change_by: Callable[[int], Callable[[UndoLog], None]]) -> int | None: ...

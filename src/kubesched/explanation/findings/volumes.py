@@ -120,8 +120,8 @@ class PlacedVolumes:
             text = f"claim {claim.name}: no free volume of class {class_name} here, and none is made ({NO_PROVISIONER})"
             return _provisioned(text, fields, Conflict.BIND.value)
         allowed = allowed_places(storage_class)
-        if allowed and not any(_meets(term, node) for term in allowed):
-            fields["allowedTopologies"] = [_place_text(term) for term in allowed]
+        if allowed and not any(meets(term, node) for term in allowed):
+            fields["allowedTopologies"] = [place_text(term) for term in allowed]
             fields["labels"] = sorted({key for term in allowed for key, _ in term})
             fields["zones"] = [v for term in allowed for k, vs in term for v in vs if k.endswith(_ZONE_SUFFIX)]
             places = " or ".join(fields["allowedTopologies"])
@@ -232,11 +232,11 @@ def allowed_places(storage_class: StorageClass) -> list[Place]:
     ]
 
 
-def _meets(place: Place, node: Node) -> bool:
+def meets(place: Place, node: Node) -> bool:
     return bool(place) and all(node.labels.get(key) in values for key, values in place)
 
 
-def _place_text(place: Place) -> str:
+def place_text(place: Place) -> str:
     return " and ".join(f"{key}={' or '.join(values)}" for key, values in place) or "no topology"
 
 
