@@ -145,7 +145,9 @@ def prepared(folder: Path, page: Path) -> None:
     (folder / "karpenter.yaml").write_text(
         "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {template: {spec: {}}}\n"
     )
-    (folder / "dump.json").write_text(f"{make.node('a')}\n---\n{make.pod('new', requests={'cpu': '100'})}")
+    (folder / "dump.json").write_text(
+        f"{make.node('a', labels={make.ZONE: 'a'})}\n---\n{make.pod('new', requests={'cpu': '100'})}"
+    )
     (folder / "manifests").mkdir()
     (folder / "manifests" / "web.yaml").write_text(str(make.pod("web")))
     named = re.findall(r"^```(?:python|yaml)\n# ([\w.]+)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
