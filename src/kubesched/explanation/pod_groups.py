@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesched.explanation.answer import COMPLETE_SEARCH
+from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes.for_groups import (
     GroupChange,
     changes_for_group,
@@ -94,6 +95,17 @@ class GroupVictim:
         return {"pod": self.key, "node": self.node_name, "priority": self.priority}
 
 
+@dataclass(frozen=True, slots=True)
+class UnmadeMembers:
+    """What keeps a workload from creating the pods that its gang lacks."""
+
+    cause: Cause
+    pod: Pod | None = None
+    """One of them, as it would be created."""
+    remedy: str = ""
+    """What would let all of them be created, in the imperative; "" if that is not known."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PodGroupExplanation:
     """What is with a pod group."""
@@ -116,6 +128,8 @@ class PodGroupExplanation:
     """Who would be evicted, so that it fits."""
     changes: tuple[GroupChange, ...] = ()
     """What would make it fit, the most acceptable first."""
+    unmade: Cause | None = None
+    """What keeps pods of it from being created."""
 
     @property
     def n_missing(self) -> int:
@@ -152,11 +166,11 @@ class PodGroupExplanation:
     @property
     def _who_is_missing(self) -> str:
         needs, n_missing = self.pod_group.min_count, self.pod_group.min_count - self.n_pods
+        held = f"; {self.unmade.text}" if self.unmade is not None else ""
         if needs > 1 and not self.n_pods:
-            return f"none of the {needs} pods that it needs exists"
-        return (
-            f"{n_missing} of the {counted(needs, 'pod')} that it needs {'does' if n_missing == 1 else 'do'} not exist"
-        )
+            return f"none of the {needs} pods that it needs exists{held}"
+        do = "does" if n_missing == 1 else "do"
+        return f"{n_missing} of the {counted(needs, 'pod')} that it needs {do} not exist{held}"
 
     @property
     def is_complete(self) -> bool:
@@ -251,6 +265,7 @@ class PodGroupExplanation:
             "placements": [one.to_dict() for one in self.placements],
             "victims": [one.to_dict() for one in self.victims],
             "changes": [one.to_dict() for one in self.changes],
+            "unmade": None if self.unmade is None else self.unmade.to_dict(),
         }
 
 
@@ -260,9 +275,13 @@ def explain_group(
     config: KubeSchedulerConfiguration,
     source: str = "",
     registry: Registry | None = None,
+    *,
+    unmade: UnmadeMembers | None = None,
 ) -> PodGroupExplanation | GroupTreeExplanation:
-    """The group on the cluster as it is. Without feature gates about groups, those are taken that make one."""
-    return explain_group_in(build_cluster(found), key, _with_gates_of_groups(config), source, registry)
+    """The group on the cluster as it is. Without feature gates about groups, those are taken that make one. `unmade`
+    is what keeps pods of it from being created, if that is known."""
+    config = _with_gates_of_groups(config)
+    return explain_group_in(build_cluster(found), key, config, source, registry, unmade=unmade)
 
 
 class WaitingGroups:
@@ -355,6 +374,7 @@ def explain_group_in(
     registry: Registry | None = None,
     *,
     has_changes: bool = True,
+    unmade: UnmadeMembers | None = None,
 ) -> PodGroupExplanation | GroupTreeExplanation:
     """On a cluster of its own: what is tried is taken back, and the schedulers that try it are new. Of one that has a
     parent, all are explained that wait with it. Without `has_changes`, nothing is tried out that would make it fit."""
@@ -369,7 +389,16 @@ def explain_group_in(
     state = None if cluster.groups is None else cluster.groups.get(key)
     if state is None:
         needs = f"{counted(pod_group.min_count, 'pod')}" if pod_group.min_count else "one"
-        return PodGroupExplanation(key, pod_group, 0, 0, 0, gate=f"no pod names it, and it needs {needs}")
+        base = PodGroupExplanation(key, pod_group, 0, 0, 0, gate=f"no pod names it, and it needs {needs}")
+        if unmade is None:
+            return base
+        first = [] if unmade.pod is None else [cluster.signatures.info(unmade.pod)]
+        named = first[0].spec.scheduler_name if first else ""
+        scheduler = schedulers.get(named) or next(iter(schedulers.values()))
+        about = (cluster, scheduler, pod_group, first)
+        return replace(
+            base, unmade=unmade.cause, changes=changes_for_members(*about, 0, unmade.remedy) if first else ()
+        )
     waiting = sorted(state.unscheduled_pods(), key=lambda info: (-info.priority, info.key))
     waiting = [info for info in waiting if not info.pod.is_terminating]
     counts = state.n_pods, state.n_scheduled
@@ -384,8 +413,10 @@ def explain_group_in(
             return base
         about = (cluster, scheduler, pod_group, waiting)
         is_incomplete = pod_group.min_count > state.n_pods
-        changes = changes_for_members(*about, state.n_pods) if is_incomplete else changes_without_gates(*about)
-        return replace(base, changes=changes)
+        if not is_incomplete:
+            return replace(base, changes=changes_without_gates(*about))
+        cause, remedy = (None, None) if unmade is None else (unmade.cause, unmade.remedy)
+        return replace(base, unmade=cause, changes=changes_for_members(*about, state.n_pods, remedy))
     as_emulated = configuration_as_emulated(config)
     features = group_features(as_emulated.gates, config.emulate)
     trial = group_cycles_as_emulated(config).trial_type(cluster, scheduler, 0.0)

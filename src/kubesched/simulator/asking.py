@@ -29,6 +29,7 @@ from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator.expansion import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
+from kubesched.simulator.group_members import unmade_members
 
 Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation | GroupTreeExplanation
 """All have `headline`, `to_dict()` and `to_html()`, and a text."""
@@ -137,7 +138,7 @@ def explain(
     return found_answer
 
 
-_OF_SCHEDULING = (AskedKind.POD, AskedKind.NODE, AskedKind.POD_GROUP, AskedKind.COMPOSITE_POD_GROUP)
+_OF_SCHEDULING = (AskedKind.POD, AskedKind.NODE, AskedKind.COMPOSITE_POD_GROUP)
 
 
 def kinds_for(target: AskedAbout) -> Kinds:
@@ -189,7 +190,9 @@ def answer(
     if target.kind is AskedKind.NODE:
         return explain_node(found, target.name, *with_whom), []
     if target.kind is AskedKind.POD_GROUP:
-        return explain_group(found, target.key, *with_whom), []
+        unmade = unmade_members(found, target.key)
+        _keep_scheduled_kinds(found)
+        return explain_group(found, target.key, *with_whom, unmade=unmade), []
     if target.kind is AskedKind.COMPOSITE_POD_GROUP:
         return explain_composite(found, target.key, *with_whom), []
     if target.kind is AskedKind.WORKLOAD:

@@ -188,9 +188,9 @@ def with_one_pod(found: Manifests, kind: str, key: str) -> tuple[Manifests, Pod]
     return Manifests(kept, {**found.sources, **{id(item): source for item in made}}, found.ignored), pods[0]
 
 
-def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
-    """Why pods that should be there are not: what an API server says to them. None if it admits them. Raises
-    ManifestError."""
+def why_unmade(found: Manifests, kind: str, key: str, n_missing: int | None = None) -> Cause | None:
+    """Why pods that should be there are not, as many as the workload says or the caller: what an API server says to
+    them. None if it admits them. Raises ManifestError."""
     workload = find_workload(found, kind, key)
     if workload is None:
         return None
@@ -212,8 +212,8 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
             remedy,
         )
     pod = next((item for item in made if isinstance(item, Pod)), None)
-    n_missing = max(1, (n_wanted(workload) or 1) - n_there)
-    return None if pod is None else _over_quota(found, pod, n_missing)
+    n_missing = n_missing or max(1, (n_wanted(workload) or 1) - n_there)
+    return None if pod is None else next(quotas_without_room(found, pod, n_missing), None)
 
 
 def _held_back(workload: Workload, n_there: int) -> Cause | None:
@@ -242,8 +242,8 @@ def daemons_unmade(found: Manifests, key: str) -> Cause | None:
     return Cause(CauseKind.NO_PODS, text, "See its events and the log of kube-controller-manager.")
 
 
-def _over_quota(found: Manifests, pod: Pod, n_missing: int) -> Cause | None:
-    """The quota of the namespace that has no room for so many more such pods; None if all have."""
+def quotas_without_room(found: Manifests, pod: Pod, n_missing: int) -> Iterator[Cause]:
+    """The quotas of the namespace that have no room for so many more such pods."""
     manifest = msgspec.to_builtins(pod)
     taken = usage(PODS, manifest, datetime.fromtimestamp(0, UTC))
     for quota in found.objects:
@@ -255,7 +255,9 @@ def _over_quota(found: Manifests, pod: Pod, n_missing: int) -> Cause | None:
         unsaid = missing_amounts(PODS, hard, manifest)
         if unsaid:
             text = f"quota {quota.name} refuses its pods: {unsaid}"
-            return Cause(CauseKind.QUOTA, text, "Say so in the pod template.", fields={"quota": quota.key})
+            said = {"quota": quota.key, "unsaid": unsaid}
+            yield Cause(CauseKind.QUOTA, text, "Say so in the pod template.", fields=said)
+            continue
         room = {name: _room_for(quota, name, limit, taken[name]) for name, limit in hard.items() if name in taken}
         n_more = min(room.values(), default=n_missing)
         short = [
@@ -269,10 +271,9 @@ def _over_quota(found: Manifests, pod: Pod, n_missing: int) -> Cause | None:
                 [f"{one.used} of {one.hard} {one.resource} used, a pod needs {one.requested}" for one in short]
             )
             remedy = "Have the quota raised, run less in the namespace, or ask for less."
-            return Cause(
+            yield Cause(
                 CauseKind.QUOTA, f"quota {quota.name} {_state(n_more, n_missing)}: {told}", remedy, fields=fields
             )
-    return None
 
 
 def _state(n_more: int, n_missing: int) -> str:

@@ -63,4 +63,4 @@ def test_a_gang_that_fits_in_no_rack_is_told_which_came_nearest() -> None:
 
 def test_a_gang_whose_pods_do_not_exist_says_so() -> None:
     found = kubesched.explain([CLUSTER, TRAINING], "ml/podgroup/training")
-    assert found.headline == "PodGroup ml/training waits: 8 of the 8 pods that it needs do not exist."
+    assert found.headline == "PodGroup ml/training waits: none of the 8 pods that it needs exists."

@@ -120,25 +120,33 @@ def changes_without_gates(
 
 
 def changes_for_members(
-    cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo], n_there: int
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    group: PodGroup,
+    pods: Sequence[PodInfo],
+    n_there: int,
+    allowing: str | None = None,
 ) -> tuple[GroupChange, ...]:
-    """Of a gang that is held back since pods of it do not exist: so many do, of which these have no node."""
-    what_if = _WhatIf(cluster, scheduler, group, pods, None)
+    """Of a gang that is held back since pods of it do not exist: so many do, of which these have no node; where none
+    does, a pod as it would be created. `allowing` lets the others be created, if something keeps them from it; "" if
+    nobody knows what would."""
+    what_if = _WhatIf(cluster, scheduler, group, pods if n_there else (), None)
     n_missing = group.min_count - n_there
     found = []
-    more = [f"more-{number}" for number in range(n_missing)]
-    copies = [_copy_of(cluster, pods[0], name) for name in more]
+    copies = [_copy_of(cluster, info, f"more-{number}") for info in pods[:1] for number in range(n_missing)]
 
     def create(changes: UndoLog) -> None:
         for copy in copies:
             changes.put_pod(copy)
 
-    if what_if.fits_after(create, copies):
-        told = f"create {counted(n_missing, 'more pod')} like {pods[0].name}"
-        found.append(GroupChange(ChangeKind.CORRECT, told, "", "costs others nothing; there is room", Reluctance.NONE))
-    if (smaller := _smaller_gang(what_if, n_missing)) is not None:
+    told = f"create {counted(n_missing, 'more pod')} like {pods[0].name}" if allowing is None else allowing
+    if copies and told and what_if.fits_after(create, copies):
+        cost = "costs others nothing" if allowing is None else "ask whoever set it"
+        how = Reluctance.NONE if allowing is None else Reluctance.OTHERS
+        found.append(GroupChange(ChangeKind.CORRECT, told, "", f"{cost}; there is room", how))
+    if n_there and (smaller := _smaller_gang(what_if, n_missing)) is not None:
         found.append(smaller)
-    return tuple(found)
+    return tuple(sorted(found, key=lambda change: change.reluctance))
 
 
 def _copy_of(cluster: Cluster, info: PodInfo, name: str) -> PodInfo:
