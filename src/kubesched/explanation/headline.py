@@ -47,6 +47,7 @@ class WaitingGroup:
     """Of the group, without its name."""
     is_incomplete: bool
     """Pods of it do not exist, or it does not itself: then no pod of it is looked at."""
+    exists: bool = True
 
 
 def cause_of_pod(explanation: Explanation) -> Cause | None:
@@ -135,10 +136,11 @@ def _gate(explanation: Explanation, gate: Status) -> Cause:
 
 def _group(explanation: Explanation, group: WaitingGroup) -> Cause:
     name = group.key.partition("/")[2]
-    more = f"See kubesched explain {group.key.replace('/', '/podgroup/', 1)}"
+    asked = f"See kubesched explain {group.key.replace('/', '/podgroup/', 1)} for what would"
     alone = f"; by itself it {_fits(explanation).text}" if explanation.fits else ""
-    remedy = "" if group.is_incomplete else f"{more} for what would make it fit{alone}."
-    return Cause(CauseKind.POD_GROUP, f"its PodGroup {name} {group.why}", remedy, fields={"podGroup": group.key})
+    remedy = f"{asked} help." if group.is_incomplete else f"{asked} make it fit{alone}."
+    fields = {"podGroup": group.key}
+    return Cause(CauseKind.POD_GROUP, f"its PodGroup {name} {group.why}", remedy if group.exists else "", fields=fields)
 
 
 def _once_open(explanation: Explanation) -> str:

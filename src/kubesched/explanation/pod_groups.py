@@ -313,7 +313,7 @@ class WaitingGroups:
     def _found(self, key: str) -> WaitingGroup | None:
         cluster = self._cluster = self._cluster or self._rebuilt()
         if key not in cluster.objects.pod_groups:
-            return WaitingGroup(key, "does not exist", is_incomplete=True)
+            return WaitingGroup(key, "does not exist", is_incomplete=True, exists=False)
         group = explain_group_in(cluster, key, _with_gates_of_groups(self._config), *self._with_whom, has_changes=False)
         if not group.is_unschedulable:
             return _left_out(group, key) if isinstance(group, GroupTreeExplanation) else None

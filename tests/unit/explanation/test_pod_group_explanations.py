@@ -231,7 +231,8 @@ _TOO_LARGE = [_node("n", cpu="2"), _group(3), *_pods(3)]
     [
         pytest.param(
             _INCOMPLETE,
-            "Pod default/p0 is pending: its PodGroup g waits: 1 of the 3 pods that it needs does not exist.",
+            "Pod default/p0 is pending: its PodGroup g waits: 1 of the 3 pods that it needs does not exist. See "
+            "kubesched explain default/podgroup/g for what would help.",
             id="incomplete",
         ),
         pytest.param(
