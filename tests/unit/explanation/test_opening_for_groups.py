@@ -120,7 +120,7 @@ def _with_volumes(n: int, *zones: str) -> list[dict[str, Any]]:
         ),
         pytest.param(
             [_node("a", "2"), _group(3), *_pods(2)],
-            ["lower minCount from 3 to 2"],
+            ["create 1 more pod like p0, and add a node like a (2 cpu, 8Gi memory)", "lower minCount from 3 to 2"],
             id="pods are missing, and so is room for them",
         ),
         pytest.param(

@@ -84,7 +84,10 @@ _LOWER = "lower minCount from 3 to 1"
         pytest.param(
             [make.node("a", cpu=2), _gang(), _job(), *_members(1), _USED_UP],
             f"{_WAITS}quota team is used up: 1 of 1 requests.cpu used, a pod needs 1.",
-            [_LOWER],
+            [
+                "raise requests.cpu from 1 to 3 in ResourceQuota team, and add a node like a (2 cpu, 8Gi memory)",
+                _LOWER,
+            ],
             id="there is no room for them either",
         ),
         pytest.param(

@@ -130,7 +130,7 @@ def changes_for_members(
     """Of a gang that is held back since pods of it do not exist: so many do, of which these have no node; where none
     does, a pod as it would be created. `allowing` lets the others be created, if something keeps them from it; "" if
     nobody knows what would."""
-    what_if = _WhatIf(cluster, scheduler, group, pods if n_there else (), None)
+    there = pods if n_there else ()
     n_missing = group.min_count - n_there
     found = []
     copies = [_copy_of(cluster, info, f"more-{number}") for info in pods[:1] for number in range(n_missing)]
@@ -140,11 +140,16 @@ def changes_for_members(
             changes.put_pod(copy)
 
     told = f"create {counted(n_missing, 'more pod')} like {pods[0].name}" if allowing is None else allowing
-    if copies and told and what_if.fits_after(create, copies):
+    if copies and told:
+        complete = _WhatIf(cluster, scheduler, group, (*there, *copies), None, create)
         cost = "costs others nothing" if allowing is None else "ask whoever set it"
-        how = Reluctance.NONE if allowing is None else Reluctance.OTHERS
-        found.append(GroupChange(ChangeKind.CORRECT, told, "", f"{cost}; there is room", how))
-    if n_there and (smaller := _smaller_gang(what_if, n_missing)) is not None:
+        if complete.fits_after(lambda _changes: None):
+            how = Reluctance.NONE if allowing is None else Reluctance.OTHERS
+            found.append(GroupChange(ChangeKind.CORRECT, told, "", f"{cost}; there is room", how))
+        elif nodes := _more_nodes(complete, Placement("", cluster.rows_in_order), group.min_count):
+            both, paid = f"{told}, and {nodes.description}", nodes.cost if allowing is None else f"{cost}; {nodes.cost}"
+            found.append(GroupChange(ChangeKind.COMBINED, both, "", paid, Reluctance.OTHERS))
+    if n_there and (smaller := _smaller_gang(_WhatIf(cluster, scheduler, group, there, None), n_missing)) is not None:
         found.append(smaller)
     return tuple(sorted(found, key=lambda change: change.reluctance))
 
@@ -164,24 +169,28 @@ class _WhatIf:
         group: PodGroup,
         pods: Sequence[PodInfo],
         placement: str | None,
+        first: Callable[[UndoLog], None] | None = None,
     ) -> None:
-        """`placement` None: whichever it fits in."""
+        """`placement` None: whichever it fits in. `first` comes before each change."""
         self.cluster = cluster
         self.group = group
         self.pods = pods
         self._scheduler = scheduler
         self._within = placement
+        self._first = first
         self.placement = placement or ""
 
     def within(self, placement: str | None) -> _WhatIf:
-        return _WhatIf(self.cluster, self._scheduler, self.group, self.pods, placement)
+        return _WhatIf(self.cluster, self._scheduler, self.group, self.pods, placement, self._first)
 
-    def fits_after(self, change: Callable[[UndoLog], None], more: Sequence[PodInfo] = ()) -> bool:
-        """Whether the group fits then, with more pods: in the placement, or anywhere if it has no topology any more."""
+    def fits_after(self, change: Callable[[UndoLog], None]) -> bool:
+        """Whether the group fits then: in the placement, or anywhere if it has no topology any more."""
         changes = UndoLog(self.cluster)
         try:
+            if self._first is not None:
+                self._first(changes)
             change(changes)
-            tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in (*self.pods, *more)])
+            tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in self.pods])
             placements = generate(self.cluster, self._scheduler.profile, tried).placements
             there = [one.rows for one in placements if self._within is None or one.name in (self._within, "")]
             trial = GroupTrial(self.cluster, self._scheduler, 0.0)
