@@ -165,7 +165,8 @@ class EventHandlers:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
-        if self._moves_mates and old is None and waiting is None and pod.spec.scheduling_group is not None:
+        was_counted = waiting is not None and pod.spec.scheduler_name in self._scheduler_names
+        if self._moves_mates and old is None and not was_counted and pod.spec.scheduling_group is not None:
             self._call_members(group_key_of(pod), ASSIGNED_POD_ADD, now_s)  # one more counts for its gang
         if nominated_node and waiting is not None and nominated_node != pod.spec.node_name:
             nomination_over(self._queue, waiting.pod, nominated_node, now_s)  # somebody else bound it, and elsewhere

@@ -286,11 +286,19 @@ def test_members_that_are_being_bound_are_not_tried_again() -> None:
     assert set(bound(world)) == {"g-0", "g-1", "g-2"}
 
 
-def test_a_pod_that_somebody_else_has_bound_completes_a_gang() -> None:
+@pytest.mark.parametrize("is_known", [False, True], ids=["at once", "after it waited"])
+def test_a_pod_that_somebody_else_has_bound_completes_a_gang(is_known: bool) -> None:
     world = group_world(*GANGS)
     add(world, node(), group(gang=2), pod("g-0", "g"))
+    other = pod("g-1", "g", schedulerName="other")
+    if is_known:
+        add(world, other)
     world.run(for_s=1)
     assert told(world, "g-0") == "gated"
-    add(world, pod("g-1", "g", schedulerName="other", nodeName="n"))
+    if is_known:
+        known = world.pods["d/g-1"]  # type: ignore[index]
+        world.objects.write(known, spec=replace(known.spec, node_name="n"))
+    else:
+        add(world, pod("g-1", "g", schedulerName="other", nodeName="n"))
     world.run(for_s=1)
     assert set(bound(world)) == {"g-0", "g-1"}
