@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from writer_scene import WriterScene
 
-from kubesched.framework.effects import BindPod, Done, Effect, Failed, FindOut, PatchPodStatus
+from kubesched.framework.effects import BindPod, Done, Failed, FindOut, PatchPodStatus
 from kubesched.k8s.client.errors import AnswerLost, ApiError
 from kubesched.k8s.client.rest import Again
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
-from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
-from kubesched.live.writes.writer import BINDINGS_AT_ONCE, EffectWriter, ExtenderCalls, LeaderGate
+from kubesched.live.writes.writer import BINDINGS_AT_ONCE
 
 MANY = 3 * BINDINGS_AT_ONCE
 POD = PodKey("shop/web-0")
@@ -25,27 +24,14 @@ LOST = AnswerLost("the connection broke")
 NODE_OF_READ = b'{"metadata": {"name": "web-0", "namespace": "shop", "uid": "u1"}, "spec": {"nodeName": "node-1"}}'
 
 
-class Scene:
+class Scene(WriterScene):
     """A writer whose bindings are begun; the test says what became of each."""
 
     def __init__(self) -> None:
+        super().__init__(begins=True)
         self.begun: dict[str, Callable[[Any], None]] = {}
         self.called_off: list[str] = []
-        self.sent: list[str] = []
         self.begins = True
-        self.answers: dict[int, object] = {}
-        gate = LeaderGate(cast("Any", self))
-        self.writer = EffectWriter(
-            PodWrites(
-                gate, lambda key: None, now=lambda: "now", sleep=lambda for_s: asyncio.sleep(0), begin=gate.begin
-            ),
-            VolumeWrites(gate),
-            ClaimWrites(gate),
-            ObjectWrites(gate),
-            ExtenderCalls((), lambda: 10.0),
-            lambda record: None,
-            lambda key: None,
-        )
 
     def begin(
         self, _method: str, path: str, _body: bytes, _type: str, tell: Callable[[Any], None], _left_s: object
@@ -62,17 +48,6 @@ class Scene:
         self.sent.append(f"{method} {path.removeprefix('/api/v1/namespaces/shop/pods/')}")
         await asyncio.sleep(0)
         return NODE_OF_READ
-
-    def bind(self, n: int) -> None:
-        self.send(*(BindPod(PodKey(f"shop/web-{number}"), "u1", "node-1") for number in range(n)))
-
-    def send(self, *actions: object, first: int = 0) -> None:
-        effects = [Effect(first + number, action) for number, action in enumerate(actions)]
-        self.writer.send(effects, self._answered)
-
-    def _answered(self, number: int, answer: object) -> None:
-        assert number not in self.answers, "answered twice"
-        self.answers[number] = answer
 
     def told(self, name: str, outcome: object) -> None:
         self.begun.pop(name)(outcome)

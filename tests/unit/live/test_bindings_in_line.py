@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
 
-from kubesched.framework.effects import BindPod, Done, Effect, Failed, FindOut, PatchPodStatus
+from writer_scene import WriterScene
+
+from kubesched.framework.effects import BindPod, Done, Failed, FindOut, PatchPodStatus
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
-from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
-from kubesched.live.writes.object_writes import ObjectWrites, PodWrites
-from kubesched.live.writes.writer import BINDINGS_AT_ONCE, EffectWriter, ExtenderCalls, LeaderGate
+from kubesched.live.writes.writer import BINDINGS_AT_ONCE
 
 MANY = 3 * BINDINGS_AT_ONCE
 LAST = PodKey(f"shop/web-{MANY - 1}")
 PATCH = PatchPodStatus(LAST, "u1", PodCondition("PodScheduled", "False", "Unschedulable", "no room"))
 
 
-class Scene:
+class Scene(WriterScene):
     """A writer whose writes are answered when `go_on` is set; reads tell of pods without a node."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.go_on = asyncio.Event()
-        self.sent: list[str] = []
         self.n_under_way = 0
         self.most_under_way = 0
-        self.answers: dict[int, object] = {}
-        gate = LeaderGate(cast("Any", self))
-        self.writer = EffectWriter(
-            PodWrites(gate, lambda key: None, now=lambda: "now", sleep=lambda for_s: asyncio.sleep(0)),
-            VolumeWrites(gate),
-            ClaimWrites(gate),
-            ObjectWrites(gate),
-            ExtenderCalls((), lambda: 10.0),
-            lambda record: None,
-            lambda key: None,
-        )
 
     async def request(self, method: str, path: str, *, left_s: Callable[[], float] | None, **_rest: object) -> bytes:
         if method == "GET":
@@ -49,23 +37,12 @@ class Scene:
         self.n_under_way -= 1
         return b"{}"
 
-    def bind_many(self) -> None:
-        self.send(*(BindPod(PodKey(f"shop/web-{number}"), "u1", "node-1") for number in range(MANY)))
-
-    def send(self, *actions: object, first: int = 0) -> None:
-        effects = [Effect(first + number, action) for number, action in enumerate(actions)]
-        self.writer.send(effects, self._answered)
-
-    def _answered(self, number: int, answer: object) -> None:
-        assert number not in self.answers, "answered twice"
-        self.answers[number] = answer
-
 
 def test_they_go_out_in_their_order_as_others_end() -> None:
     async def scene() -> None:
         it = Scene()
         assert it.writer.is_quiet.is_set()
-        it.bind_many()
+        it.bind(MANY)
         await asyncio.sleep(0.01)
         assert len(it.sent) == it.most_under_way == BINDINGS_AT_ONCE
         assert not it.writer.is_quiet.is_set()
@@ -82,7 +59,7 @@ def test_they_go_out_in_their_order_as_others_end() -> None:
 def test_when_all_is_called_off_those_in_line_are_answered_too() -> None:
     async def scene() -> None:
         it = Scene()
-        it.bind_many()
+        it.bind(MANY)
         await asyncio.sleep(0.01)
         it.writer.cancel()
         await it.writer.settled()
@@ -96,7 +73,7 @@ def test_when_all_is_called_off_those_in_line_are_answered_too() -> None:
 def test_what_became_of_one_in_line_is_known_and_it_is_never_sent() -> None:
     async def scene() -> None:
         it = Scene()
-        it.bind_many()
+        it.bind(MANY)
         await asyncio.sleep(0.01)
         it.send(FindOut(MANY - 1, BindPod(LAST, "u1", "node-1")), first=MANY)
         await asyncio.sleep(0.01)
@@ -113,7 +90,7 @@ def test_a_patch_of_a_pod_in_line_comes_after_its_binding() -> None:
     async def scene() -> None:
         it = Scene()
         it.send(PATCH, first=2 * MANY)
-        it.bind_many()
+        it.bind(MANY)
         it.send(PATCH, first=3 * MANY)
         it.go_on.set()
         await it.writer.settled()
